@@ -1,0 +1,200 @@
+"""Intent and record of each trial: one small file each, written whole or not at all.
+
+How a record reaches the disk, in this order, so that a reader never sees half of one:
+
+1. The text is written to a hidden file beside its place (`.record.json.<pid>`), created exclusively.
+2. That file is synced.
+3. It is renamed to its place, which replaces what was there in one step.
+4. The folder is synced, so that the name survives a power cut too.
+
+A file is `{"checksum": "<sha256 of body>", "body": {...}}`; the body's text is canonical JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from pytest_skilleval.errors import JournalDamage
+from pytest_skilleval.model import TrialId, canonical_json
+from pytest_skilleval.records import Intent, Plan, TrialRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Entry", "Journal", "read_sealed", "write_aside", "write_sealed"]
+
+MAX_BYTES = 64 * 1024 * 1024
+"""A larger journal file is damage: records name transcripts, they do not hold them."""
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def write_aside(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        OSError: The disk is full, or the folder is gone or read-only. The file's former content is then untouched.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    with contextlib.suppress(FileNotFoundError):
+        aside.unlink()
+    descriptor = os.open(aside, flags, 0o644)
+    try:
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        aside.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            aside.unlink()
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_sealed(path: Path, body: dict[str, Any]) -> None:
+    """Write a body with its checksum, whole or not at all."""
+    text = canonical_json(body)
+    checksum = hashlib.sha256(text.encode("ascii")).hexdigest()
+    write_aside(path, f'{{"checksum":"{checksum}","body":{text}}}\n'.encode("ascii"))
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Read a body back.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        JournalDamage: It is empty, torn, flipped, too large, or no regular file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise JournalDamage(f"{path}: larger than {MAX_BYTES} bytes")
+    if not data:
+        raise JournalDamage(f"{path}: empty")
+    try:
+        sealed = json.loads(data)
+        body = sealed["body"]
+        text = canonical_json(body)
+        intact = sealed["checksum"] == hashlib.sha256(text.encode("ascii")).hexdigest()
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise JournalDamage(f"{path}: torn, or not a journal file") from None
+    if not intact or not isinstance(body, dict):
+        raise JournalDamage(f"{path}: its checksum does not fit its content")
+    return body
+
+
+class Entry(NamedTuple):
+    """What the journal holds of one trial."""
+
+    intent: Intent | None
+    record: TrialRecord | None
+    damage: tuple[str, ...]
+    """What could not be trusted, one line each."""
+
+
+class Journal:
+    """The trials folder of one run.
+
+    Args:
+        run_folder: `<output>/<run-id>`.
+        run: The run's id: a record of another run is foreign.
+    """
+
+    def __init__(self, run_folder: Path, run: str) -> None:
+        self.run_folder = run_folder
+        self.run = run
+
+    def folder(self, trial: TrialId) -> Path:
+        """Return the trial's folder, whether or not it is there."""
+        return self.run_folder / "trials" / trial.folder
+
+    def write_intent(self, intent: Intent) -> Path:
+        """Say that a trial is about to start, and return its folder."""
+        folder = self.folder(TrialId(intent.lane, intent.case, intent.condition, intent.trial))
+        folder.mkdir(parents=True, exist_ok=True)
+        write_sealed(folder / "intent.json", intent.model_dump(mode="json", by_alias=True))
+        return folder
+
+    def write_record(self, record: TrialRecord) -> None:
+        """Say how a trial ended; on return it is on disk."""
+        write_sealed(self.folder(record.id) / "record.json", record.model_dump(mode="json", by_alias=True))
+
+    def read(self, trial: TrialId) -> Entry:
+        """Read what is known of a trial; damage is named, never raised."""
+        damage: list[str] = []
+        intent = self._load(trial, "intent.json", Intent, damage)
+        record = self._load(trial, "record.json", TrialRecord, damage)
+        return Entry(intent, record, tuple(damage))
+
+    def read_all(self, trials: Iterable[TrialId]) -> dict[TrialId, Entry]:
+        """Read what is known of each trial."""
+        return {trial: self.read(trial) for trial in trials}
+
+    def strangers(self, trials: Iterable[TrialId]) -> tuple[str, ...]:
+        """Return the names of trial folders that none of these trials owns, sorted."""
+        known = {trial.folder for trial in trials}
+        folder = self.run_folder / "trials"
+        if not folder.is_dir():
+            return ()
+        return tuple(sorted(entry.name for entry in os.scandir(folder) if entry.name not in known))
+
+    def _load(self, trial: TrialId, name: str, model: type[_Model], damage: list[str]) -> _Model | None:
+        path = self.folder(trial) / name
+        where = path.relative_to(self.run_folder)
+        try:
+            value = model.model_validate(read_sealed(path))
+        except FileNotFoundError:
+            return None
+        except JournalDamage as error:
+            damage.append(str(error).replace(str(path), str(where)))
+            return None
+        except OSError as error:
+            damage.append(f"{where}: {error.strerror or error}")
+            return None
+        except ValidationError as error:
+            damage.append(f"{where}: not a {model.__name__} ({error.error_count()} mistakes)")
+            return None
+        owner = TrialId(*(getattr(value, key) for key in TrialId._fields))
+        if owner != trial or getattr(value, "run", None) != self.run:
+            damage.append(f"{where}: belongs to {owner.key} of run {getattr(value, 'run', '?')}")
+            return None
+        return value
+
+
+def write_plan(run_folder: Path, plan: Plan) -> None:
+    """Write what the run set out to do."""
+    write_sealed(run_folder / "plan.json", plan.model_dump(mode="json", by_alias=True))
+
+
+def read_plan(run_folder: Path) -> Plan:
+    """Read what the run set out to do.
+
+    Raises:
+        FileNotFoundError: The folder holds no plan.
+        JournalDamage: The plan cannot be trusted.
+    """
+    try:
+        return Plan.model_validate(read_sealed(run_folder / "plan.json"))
+    except ValidationError as error:
+        raise JournalDamage(f"{run_folder / 'plan.json'}: not a plan ({error.error_count()} mistakes)") from None

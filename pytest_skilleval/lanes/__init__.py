@@ -1,0 +1,3 @@
+"""What a lane asks of the agent, and what scores it."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""The hooks and fixtures pytest sees."""
+
+from __future__ import annotations

@@ -1,0 +1,535 @@
+"""What came back: Transcript, CheckResult, Score, TrialRecord, Summary, Verdict, Report."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pytest_skilleval.errors import ErrorClass
+from pytest_skilleval.model import Frozen, TrialId
+
+__all__ = [
+    "ArtifactRef",
+    "CheckResult",
+    "Component",
+    "Exposure",
+    "FileRef",
+    "Intent",
+    "Isolation",
+    "Outcome",
+    "Plan",
+    "PlannedTrial",
+    "ProviderInfo",
+    "Report",
+    "Score",
+    "SkillSeen",
+    "SkillUse",
+    "Tokens",
+    "ToolCall",
+    "Transcript",
+    "TrialError",
+    "TrialRecord",
+    "TrialTiming",
+]
+
+
+class Outcome(StrEnum):
+    """How a trial ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    """The agent did badly."""
+    ERROR = "error"
+    """It could not be measured."""
+    MISSING = "missing"
+    """It was planned and never came home, or was not run on purpose."""
+
+
+# ------------------------------------------------------------------------------------------------- one trial
+
+
+class Tokens(Frozen):
+    """Token use, normalised over providers; None is unknown, never 0."""
+
+    input: int | None = None
+    """All input, cached included."""
+    cached: int | None = None
+    output: int | None = None
+    """All output, reasoning included."""
+    reasoning: int | None = None
+
+
+class ToolCall(Frozen):
+    """A tool that the agent ran."""
+
+    name: str
+    """The provider's name of the tool, such as `Bash` or `command_execution`."""
+    command: str = ""
+    """The command line, or the input as compact JSON."""
+    output: str = ""
+    """What came back, bounded."""
+    exit_status: int | None = None
+    status: Literal["ok", "error", "denied", "unknown"] = "unknown"
+    path: str | None = None
+    """The file that it reads or writes, where the tool says so."""
+    reads_only: bool = False
+    """Whether it can only read."""
+
+
+class SkillUse(Frozen):
+    """A skill that the agent loaded, with the evidence."""
+
+    name: str
+    how: Literal["tool", "read", "choice", "forced"]
+    """Its own load event, a read of SKILL.md, a plain model's explicit choice, or the harness."""
+    position: int
+    """Index among the transcript's tool calls."""
+    evidence: str
+
+
+class Transcript(Frozen):
+    """What an agent said and did, whatever its stream looked like."""
+
+    final_text: str = ""
+    """The final answer; never an error's text."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    skills_used: tuple[SkillUse, ...] = ()
+    skills_visible: tuple[str, ...] | None = None
+    """Names that the agent was offered, where the stream says so."""
+    finished: bool = False
+    """Whether the terminal event is there and good."""
+    session_id: str | None = None
+    model: str | None = None
+    version: str | None = None
+    tokens: Tokens | None = None
+    cost_usd: float | None = None
+    turns: int | None = None
+    attempts: tuple[str, ...] = ()
+    """The agent's own retries, as it told them."""
+    unparsed_lines: tuple[int, ...] = ()
+    """1-based numbers of stream lines that were no JSON object (the first 100)."""
+
+
+class TrialError(Frozen):
+    """Why a trial could not be measured, or how it ended badly."""
+
+    error_class: ErrorClass = Field(alias="class")
+    message: str
+    retry_after: float | None = None
+    """Seconds that the provider asked to wait."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
+
+
+class CheckResult(Frozen):
+    """One yes or no, and why."""
+
+    id: str
+    kind: str
+    passed: bool | None
+    """None: could not be decided (an error of the check, or unjudged)."""
+    reason: str
+    required: bool = True
+    weight: float = 1.0
+    error: bool = False
+    """Whether the check itself broke."""
+
+
+class Component(Frozen):
+    """A part of a score."""
+
+    id: str
+    value: float | None
+    """In [0, 1]; None where it cannot apply: it is left out and the others are scaled up."""
+    weight: float
+    reason: str
+
+
+class Score(Frozen):
+    """A trial's score and what it is made of."""
+
+    total: float
+    """In [0, 1]."""
+    components: tuple[Component, ...] = ()
+
+
+class FileRef(Frozen):
+    """A file in the run folder."""
+
+    path: str
+    """Relative to the run folder."""
+    bytes: int
+    digest: str
+    """SHA-256, 64 hex digits."""
+    truncated: bool = False
+
+
+class ArtifactRef(FileRef):
+    """A file that the agent left."""
+
+    name: str
+    """Its path in the workspace or bundle."""
+    kind: str
+
+
+class SkillSeen(Frozen):
+    """A skill that lay where the agent discovers skills, or in its context."""
+
+    name: str
+    digest: str
+    preloaded: bool = False
+    stale: bool = False
+
+
+class Exposure(Frozen):
+    """What the agent could see of skills: evidence, not intention."""
+
+    skills: tuple[SkillSeen, ...] = ()
+    listed: tuple[str, ...] | None = None
+    """Names that the agent's own stream says it was offered; None where it does not say."""
+    digest: str | None = None
+    """Digest of the skill under test that the agent could see; None = it could see none."""
+
+
+class Isolation(Frozen):
+    """How the trial was kept apart, as it was and not as it was asked."""
+
+    sandbox: Literal["bubblewrap", "none"] = "none"
+    sandbox_reason: str = ""
+    tree: Literal["dead", "unproven", "no-process"] = "no-process"
+    """Whether the process tree was proven dead before scoring."""
+    killed: int = 0
+    """Processes that were still alive when the agent had ended."""
+
+
+class ProviderInfo(Frozen):
+    """Who answered."""
+
+    id: str
+    version: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    simulated: bool = False
+    path: str | None = None
+
+
+class TrialTiming(Frozen):
+    """What differs between two equal trials."""
+
+    started: float = 0.0
+    """Seconds since the epoch."""
+    duration_s: float = 0.0
+    """By a monotonic clock, from intent to record."""
+    agent_s: float = 0.0
+    """Of these, the agent."""
+    worker: str = "main"
+    pid: int = 0
+    attempt: int = 1
+    session_id: str | None = None
+
+
+class TrialRecord(Frozen):
+    """The only record of what happened in one trial."""
+
+    schema_: Literal["skilleval-record/1"] = Field(default="skilleval-record/1", alias="schema")
+    run: str
+    lane: str
+    case: str
+    condition: str
+    trial: int
+    outcome: Outcome
+    reason: str = ""
+    """One line for people."""
+    control: bool = False
+    category: str = "general"
+    skill: str | None = None
+    fingerprint: str = ""
+    provider: ProviderInfo
+    score: Score | None = None
+    checks: tuple[CheckResult, ...] = ()
+    selected_skill: str | None = None
+    skills_used: tuple[SkillUse, ...] = ()
+    exposure: Exposure = Exposure()
+    isolation: Isolation = Isolation()
+    error: TrialError | None = None
+    tokens: Tokens | None = None
+    cost_usd: float | None = None
+    attempts: tuple[str, ...] = ()
+    transcript: FileRef | None = None
+    stdout: FileRef | None = None
+    stderr: FileRef | None = None
+    artifacts: tuple[ArtifactRef, ...] = ()
+    final_text: str = ""
+    """The agent's answer, cut at 20,000 characters."""
+    notes: tuple[str, ...] = ()
+    timing: TrialTiming = TrialTiming()
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
+
+    @property
+    def id(self) -> TrialId:
+        """The work item."""
+        return TrialId(self.lane, self.case, self.condition, self.trial)
+
+
+class Intent(Frozen):
+    """That a trial is about to start: what tells a lost trial from one that never began."""
+
+    schema_: Literal["skilleval-intent/1"] = Field(default="skilleval-intent/1", alias="schema")
+    run: str
+    lane: str
+    case: str
+    condition: str
+    trial: int
+    fingerprint: str
+    attempt: int = 1
+    started: float
+    worker: str
+    pid: int
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
+
+
+# --------------------------------------------------------------------------------------------------- the plan
+
+
+class PlannedTrial(Frozen):
+    """One work item of a run, as collected."""
+
+    lane: str
+    case: str
+    condition: str
+    trial: int
+    nodeid: str
+    control: bool = False
+    category: str = "general"
+    skill: str | None = None
+    fingerprint: str
+    skill_digest: str | None = None
+    """Of the version that this trial's agent will be able to see."""
+    min_pass_rate: float | None = None
+    expected_s: float | None = None
+    """A guess at its duration, from the case's budget."""
+    timeout_s: float = 300.0
+
+    @property
+    def id(self) -> TrialId:
+        """The work item."""
+        return TrialId(self.lane, self.case, self.condition, self.trial)
+
+
+class SkillDigest(Frozen):
+    """A skill under test."""
+
+    name: str
+    digest: str
+
+
+class Plan(Frozen):
+    """Everything that a run set out to do; written before the first trial, never changed."""
+
+    schema_: Literal["skilleval-plan/1"] = Field(default="skilleval-plan/1", alias="schema")
+    run: str
+    token: str
+    """Shared by all processes of one session; tells our folder from a neighbour's."""
+    started: str
+    """ISO 8601, UTC."""
+    argv: tuple[str, ...] = ()
+    provider: ProviderInfo
+    seed: int = 0
+    trials_each: int = 1
+    method: str = "exact"
+    skills: tuple[SkillDigest, ...] = ()
+    trials: tuple[PlannedTrial, ...]
+    environment: dict[str, Any] = {}
+    commit: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
+
+
+# ------------------------------------------------------------------------------------------------- the report
+
+
+class ReportPart(BaseModel):
+    """Part of report.json: a reader ignores keys that it does not know."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", populate_by_name=True, serialize_by_alias=True, use_attribute_docstrings=True
+    )
+
+
+class Rate(ReportPart):
+    """A share of trials."""
+
+    rate: float | None
+    ci: tuple[float, float] | None
+    n: int
+    method: str
+
+
+class ScoreStats(ReportPart):
+    """Scores of one group."""
+
+    mean: float | None
+    sd: float | None
+    ci: tuple[float, float] | None
+    min: float | None
+    max: float | None
+    n: int
+    method: str
+
+
+class GroupSummary(ReportPart):
+    """All trials of one case under one condition."""
+
+    lane: str
+    case: str
+    condition: str
+    category: str
+    skill: str | None
+    control: bool
+    fingerprint: str
+    skill_digest: str | None
+    """Of the skill text that the group's agents could see."""
+    n: int
+    """Passed and failed: what the rates stand on."""
+    passed: int
+    failed: int
+    errors: int
+    missing: int
+    pass_rate: Rate
+    score: ScoreStats
+    pass_at_k: dict[str, float]
+    pass_hat_k: dict[str, float]
+    flip_rate: float | None
+    tokens: Tokens | None
+    """Mean of the trials that know them."""
+    cost_usd: float | None
+    duration_s: None = None
+    """Durations differ between equal runs: see `timing`."""
+    min_pass_rate: float | None = None
+
+
+class LaneSummary(ReportPart):
+    """All cases of one lane under one condition, clustered by case."""
+
+    lane: str
+    condition: str
+    control: bool
+    cases: int
+    n: int
+    passed: int
+    failed: int
+    errors: int
+    missing: int
+    pass_rate: Rate
+    score: ScoreStats
+
+
+class Lift(ReportPart):
+    """What the skill changes, over the cases of a lane."""
+
+    lane: str
+    metric: str
+    """realised, oracle, routing_gap, stale_harm, regression_rate, unlock_rate, routing_efficiency."""
+    of: str
+    """`score` or `pass_rate`."""
+    value: float | None
+    ci: tuple[float, float] | None
+    cases: int
+    note: str = ""
+
+
+class Noise(ReportPart):
+    """How much two identical runs would disagree."""
+
+    flip_rate: float | None
+    ci: tuple[float, float] | None
+    cases: int
+    n: int
+
+
+class Reading(ReportPart):
+    """The sentence that reads the conditions of one lane for people."""
+
+    lane: str
+    diagnosis: str
+    """discovery, content, rot, works, no-effect, unclear."""
+    text: str
+
+
+class GateResult(ReportPart):
+    """What made the run red, or nothing."""
+
+    passed: bool
+    mode: str
+    reasons: tuple[str, ...]
+
+
+class TrialLine(ReportPart):
+    """One trial in the report."""
+
+    key: str
+    lane: str
+    case: str
+    condition: str
+    trial: int
+    outcome: Outcome
+    reason: str
+    score: Score | None
+    checks: tuple[CheckResult, ...]
+    selected_skill: str | None
+    error: TrialError | None
+    tokens: Tokens | None
+    cost_usd: float | None
+    transcript: FileRef | None
+    artifacts: tuple[ArtifactRef, ...] = ()
+    exposure: Exposure | None = None
+    isolation: Isolation | None = None
+    notes: tuple[str, ...] = ()
+
+
+class RunInfo(ReportPart):
+    """What was run."""
+
+    id: str
+    status: Literal["finished", "interrupted", "invalid"]
+    started: str
+    finished: str
+    argv: tuple[str, ...]
+    provider: ProviderInfo
+    lanes: tuple[str, ...]
+    conditions: tuple[str, ...]
+    trials: int
+    seed: int
+    method: str
+    planned: int
+    counts: dict[str, int]
+    skills: tuple[SkillDigest, ...]
+    environment: dict[str, Any]
+    commit: dict[str, Any] | None
+    notes: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    """Why the status is not `finished`."""
+
+
+class Report(ReportPart):
+    """report.json: a finished run, judged once. Rendering it never computes."""
+
+    schema_: str = Field(default="skilleval-report/1", alias="schema")
+    run: RunInfo
+    groups: tuple[GroupSummary, ...]
+    lanes: tuple[LaneSummary, ...]
+    lift: tuple[Lift, ...]
+    readings: tuple[Reading, ...] = ()
+    routing: dict[str, Any] | None = None
+    noise: Noise
+    power: dict[str, Any] = {}
+    comparison: dict[str, Any] | None = None
+    gate: GateResult
+    trials: tuple[TrialLine, ...]
+    timing: dict[str, Any] = {}
+    """Everything that differs between two equal runs."""

@@ -1,0 +1,3 @@
+"""A finished run, rendered; nothing here computes."""
+
+from __future__ import annotations
