@@ -1,0 +1,1 @@
+"""Numbers in, intervals out: pure functions, and the only importers of numpy and scipy."""

@@ -1,0 +1,3 @@
+"""Tests of the statistics: published values, independent computations, simulated coverage."""
+
+from __future__ import annotations
