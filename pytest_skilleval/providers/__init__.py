@@ -1,3 +1,50 @@
 """Who answers: simulated agents, recorded ones, agent CLIs, chat endpoints."""
 
 from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import cast
+
+from pytest_skilleval.errors import OptionMistake
+
+from .base import Provider, ProviderSettings
+
+__all__ = ["BUILTIN", "Factory", "make_provider"]
+
+Factory = Callable[[ProviderSettings], Provider]
+
+BUILTIN: dict[str, str] = {
+    "stub": "stub:Stub",
+    "oracle": "stub:Oracle",
+    "noop": "stub:Noop",
+}
+"""Name to `module:class`; a module is imported when its provider is asked for."""
+
+
+def make_provider(name: str, settings: ProviderSettings, extra: Mapping[str, Factory]) -> Provider:
+    """Make the provider of that name; one that a plugin or conftest.py offers wins over a built-in one.
+
+    Args:
+        name: As on the command line.
+        settings: What the user chose.
+        extra: The answers to `pytest_skilleval_providers`, by name.
+
+    Raises:
+        OptionMistake: No provider has that name.
+        UserMistake: Its settings are wrong.
+    """
+    if name in extra:
+        return extra[name](settings)
+    if name in BUILTIN:
+        return _builtin(BUILTIN[name])(settings)
+    known = sorted({*BUILTIN, *extra})
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise OptionMistake(f"--skilleval-provider: {name!r} is not known.{hint} Known: {', '.join(known)}")
+
+
+def _builtin(where: str) -> Factory:
+    module, _, attribute = where.partition(":")
+    return cast("Factory", getattr(import_module(f"{__name__}.{module}"), attribute))

@@ -3,12 +3,14 @@
 The life of one question, whoever answers it:
 
 1. `detect` once a session, in a throw-away home: is it there, and which version?
-2. `credentials` names the variables of the user's environment that the agent may see; their values are redacted everywhere.
+2. `credentials` names the variables of the user's environment that the agent may see; their values are redacted
+   everywhere.
 3. The trial installs skills below `skill_root`, as the condition says.
-4. `prepare` writes what the agent needs into the home and returns the command to run, or None when there is nothing to run.
+4. `prepare` writes what the agent needs into the home and returns the command to run, or None when there is nothing
+   to run.
 5. A supervisor runs the command and proves its process tree dead.
-6. `read` turns the recorded stream into a Transcript and, when the trial could not be measured or ended badly, an error.
-   The agent's terminal event decides, never the exit status alone.
+6. `read` turns the recorded stream into a Transcript and, when the trial could not be measured or ended badly, an
+   error. The agent's terminal event decides, never the exit status alone.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from pytest_skilleval.model import Budget, Case, Condition, Kind, Skill, TrialId
-from pytest_skilleval.records import ProviderInfo, TrialError, Transcript
+from pytest_skilleval.records import ProviderInfo, Transcript, TrialError
 
 __all__ = ["Answer", "Ask", "Detected", "Launch", "ProcessOutput", "Provider", "ProviderSettings"]
 
@@ -78,6 +80,8 @@ class Launch:
     """Values that are redacted from all that is written."""
     result_markers: tuple[bytes, ...] = ()
     """A stdout line that holds all of them is the final event; the process then has `linger` seconds to exit."""
+    reads: tuple[Path, ...] = ()
+    """What the command reads outside its home, workspace, tmp and scratch; a sandbox shows it read-only."""
 
 
 @dataclass(frozen=True)
