@@ -1,0 +1,117 @@
+"""The process that owns one trial's process tree: runs its commands, proves the tree dead, removes the home.
+
+The worker's side (`Spawner`, `TrialLease`) is `spawn.py`; what is asked and answered is `command.py`.
+
+    worker                                supervisor (forked by the worker's fork server, one for each trial)
+    1. lease                          ->  locks <home>.lease, becomes sub-reaper, answers "ready"
+    2. run, one command at a time     ->  starts it in a session of its own, reads its output,
+                                          stops it at the wall, kills what it left, answers "ended"
+       cancel, at any time            ->  kills at once, answers "ended"
+    3. release                        ->  kills, removes the home and the lease, answers "released", exits
+    *. end of file, or its worker's death, at any moment: kill, remove the home and the lease, exit
+
+Messages are JSON objects, one a line; paths, arguments and variables are file system bytes read as latin-1, so that
+neither side's locale matters. Signals meant for pytest (INT, TERM, HUP) are ignored here: only the socket counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import time
+from typing import Any
+
+from .launch import fs_bytes
+from .lease import Lease
+from .output import CHUNK
+from .processes import process_tree
+from .running import KILL_SECONDS, Running
+
+
+class WorkerLostError(Exception):
+    """The worker closed its end or died."""
+
+
+class Link:
+    """The line to the worker, and all else that may wake a supervisor.
+
+    Args:
+        line: The socket to the worker.
+        worker: A process descriptor of the worker, or -1 where there is none. The socket alone would not tell of its
+            death while a process that it forked keeps a copy.
+    """
+
+    def __init__(self, line: socket.socket, worker: int) -> None:
+        self._line = line
+        self._worker = worker
+        self._inbox = b""
+        self._wake, wake_write = os.pipe()
+        for descriptor in (self._wake, wake_write):
+            os.set_blocking(descriptor, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # ended children are reaped in the loop, woken by this pipe
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+
+    def descriptors(self) -> list[int]:
+        """Return what to wait for."""
+        return [one for one in (self._line.fileno(), self._wake, self._worker) if one >= 0]
+
+    def hear(self, descriptor: int) -> None:
+        """Take in what made a descriptor ready.
+
+        Raises:
+            WorkerLostError: Nobody is left to obey.
+        """
+        if descriptor == self._worker:
+            raise WorkerLostError
+        if descriptor == self._wake:
+            os.read(self._wake, CHUNK)
+            return
+        data = self._line.recv(CHUNK)
+        if not data:
+            raise WorkerLostError
+        self._inbox += data
+
+    def has_message(self) -> bool:
+        """Tell whether an order is there."""
+        return b"\n" in self._inbox
+
+    def take(self) -> dict[str, Any]:
+        """Return the next order."""
+        line, _, self._inbox = self._inbox.partition(b"\n")
+        order: dict[str, Any] = json.loads(line)
+        return order
+
+    def send(self, message: dict[str, object]) -> None:
+        """Answer the worker."""
+        self._line.sendall(json.dumps(message).encode() + b"\n")
+
+
+def supervise(line: socket.socket, worker: int, home: str, *, portable: bool = False) -> None:
+    """Serve one trial until it is released or its worker is gone."""
+    tree = process_tree(portable=portable)
+    link = Link(line, worker)
+    lease = Lease(fs_bytes(home))
+    try:
+        link.send({"ready": os.getpid()})
+        while True:
+            while not link.has_message():
+                poll = select.poll()
+                for descriptor in link.descriptors():
+                    poll.register(descriptor, select.POLLIN)
+                for descriptor, _ in poll.poll():
+                    link.hear(descriptor)
+                tree.reap()
+            order = link.take()
+            if "run" in order:
+                link.send({"ended": Running(order["run"], fs_bytes(home), tree, link).run()})
+            elif "release" in order:
+                killed, dead = tree.kill(time.monotonic() + KILL_SECONDS)
+                problems = lease.close(remove_home=order["release"]["remove"])
+                link.send({"released": {"killed": killed, "dead": dead, "problems": problems}})
+                return
+    except (WorkerLostError, ConnectionError):
+        tree.kill(time.monotonic() + KILL_SECONDS)
+        lease.close(remove_home=True)
