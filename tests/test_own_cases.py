@@ -1,0 +1,305 @@
+"""The project's own cases: what can be said of them without running the plugin."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+from statistics import NormalDist
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from pytest_skilleval.casespec import validate_spec
+from pytest_skilleval.journal import Journal, read_plan
+from pytest_skilleval.model import CaseSpec, FileCheck, JsonCheck, PythonCheck
+from pytest_skilleval.records import Outcome, Report, TrialLine
+
+ROOT = Path(__file__).parent.parent
+EXECUTION = ROOT / "cases" / "execution"
+FIXTURES = EXECUTION / "fixtures"
+CONDITIONS = {"none", "self-load", "preloaded", "stale"}
+
+
+def load(path: Path) -> CaseSpec:
+    return validate_spec(yaml.safe_load(path.read_text("utf-8")))
+
+
+CASES = {path.stem: load(path) for path in sorted(EXECUTION.glob("*.yaml"))}
+REPORTS = sorted(FIXTURES.rglob("report.json"))
+
+
+# ------------------------------------------------------------------------------------------------- the two skills
+
+
+@pytest.mark.parametrize("folder", ["skills/eval-guide", "cases/stale/eval-guide"])
+def test_the_skill_keeps_to_the_specification(folder: str) -> None:
+    # https://agentskills.io/specification: fields, lengths and characters; the stricter reading of its validators.
+    text = (ROOT / folder / "SKILL.md").read_text("utf-8")
+    match = re.match(r"---\n(.*?)\n---\n(.*)", text, re.DOTALL)
+    assert match
+    front, body = yaml.safe_load(match[1]), match[2]
+    assert set(front) <= {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+    assert front["name"] == Path(folder).name
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", front["name"])
+    assert 1 <= len(front["description"]) <= 1024
+    assert not set("<>") & set(front["description"])
+    assert " --- " not in front["description"]  # one agent cuts a description there
+    assert all(isinstance(value, str) for value in front.get("metadata", {}).values())
+    assert body.strip()
+    assert len(text.splitlines()) < 200
+    for target in re.findall(r"\]\(((?!https?:)[^)#]+)\)", body):
+        assert (ROOT / folder / target).is_file(), target
+
+
+def test_the_two_versions_of_the_skill_differ_in_their_advice() -> None:
+    current = (ROOT / "skills/eval-guide/SKILL.md").read_text("utf-8")
+    stale = (ROOT / "cases/stale/eval-guide/SKILL.md").read_text("utf-8")
+    for flag in ("--trials", "--compare-baseline", "--skilleval-resume", "--skilleval-lane"):
+        assert flag in current
+        assert flag not in stale
+    for flag in ("--repeat", "--jobs", "--baseline"):
+        assert flag in stale
+        assert not re.search(rf"(?<![\w-]){flag}\b", current)
+
+
+# --------------------------------------------------------------------------------------------- the execution cases
+
+
+def test_there_are_ten_execution_cases_under_four_conditions() -> None:
+    assert len(CASES) == 10
+    for name, case in CASES.items():
+        assert case.skill == "eval-guide", name
+        assert case.conditions is None, name
+        assert isinstance(case.stub.solve_rate, dict), name
+        assert set(case.stub.solve_rate) == CONDITIONS, name
+        rates = case.stub.solve_rate
+        assert max(rates["none"], rates["stale"]) < rates["self-load"] < rates["preloaded"], name
+
+
+def workspace(name: str, tmp_path: Path) -> Path:
+    case, folder = CASES[name], tmp_path / "w"
+    template = case.workspace.template
+    assert template is not None
+    shutil.copytree(EXECUTION / template, folder)
+    for path, text in case.workspace.files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, "utf-8")
+    return folder
+
+
+def verify() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("own_cases_verify", EXECUTION / "verify.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def passes(check: Any, folder: Path) -> bool:
+    """Judge a check without the plugin's scorers."""
+    if isinstance(check, PythonCheck):
+        function = getattr(verify(), check.function.partition("::")[2])
+        try:
+            return function(SimpleNamespace(workspace=folder)) is True
+        except AssertionError:
+            return False
+    assert isinstance(check, FileCheck | JsonCheck), check.kind
+    if not (folder / check.path).is_file():
+        return False
+    text = (folder / check.path).read_text("utf-8")
+    if isinstance(check, FileCheck):
+        return (
+            (check.contains is None or check.contains in text)
+            and (check.matches is None or re.search(check.matches, text, re.MULTILINE) is not None)
+            and (check.never is None or re.search(check.never, text, re.MULTILINE) is None)
+            and check.equals is None
+        )
+    value = json.loads(text)
+    for key in check.at.split("."):
+        value = value[key]
+    return (
+        (check.equals is None or value == check.equals)
+        and (check.matches is None or re.search(check.matches, value, re.MULTILINE) is not None)
+        and (check.min is None or value >= check.min)
+        and (check.max is None or value <= check.max)
+        and (check.type is None or (check.type == "integer" and isinstance(value, int)))
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_check_passes_where_nothing_was_done(name: str, tmp_path: Path) -> None:
+    folder = workspace(name, tmp_path)
+    assert CASES[name].checks
+    assert [check.id for check in CASES[name].checks if passes(check, folder)] == []
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_check_passes_where_the_solution_ran(name: str, tmp_path: Path) -> None:
+    folder = workspace(name, tmp_path)
+    solution = CASES[name].solution
+    assert solution is not None
+    script = EXECUTION / solution
+    ran = subprocess.run(["sh", str(script)], cwd=folder, capture_output=True, text=True, timeout=20, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert [check.id for check in CASES[name].checks if not passes(check, folder)] == []
+    for artifact in CASES[name].artifacts:
+        assert len(list(folder.glob(artifact.path))) >= artifact.min
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_that_the_agent_sees_names_the_case_or_the_condition(name: str) -> None:
+    template = CASES[name].workspace.template
+    assert template is not None
+    paths = [str(path.relative_to(EXECUTION / template)) for path in (EXECUTION / template).rglob("*")]
+    assert not [path for path in paths if name in path or re.search(r"self-load|preloaded|stale", path)]
+    assert name not in CASES[name].prompt.split()
+
+
+# ------------------------------------------------------------------ the answers, worked out anew from the fixtures
+
+
+@pytest.mark.parametrize("path", REPORTS, ids=lambda path: str(path.relative_to(FIXTURES)))
+def test_a_report_of_the_fixtures_is_one_and_agrees_with_its_own_trials(path: Path) -> None:
+    report = Report.model_validate_json(path.read_bytes())
+    assert report.schema_ == "skilleval-report/1"
+    assert Counter(str(line.outcome) for line in report.trials) == Counter(report.run.counts)
+    assert len(report.trials) == report.run.planned
+    for group in report.groups:
+        outcomes = [
+            line.outcome
+            for line in report.trials
+            if (line.lane, line.case, line.condition) == (group.lane, group.case, group.condition)
+        ]
+        assert (group.passed, group.failed) == (outcomes.count(Outcome.PASSED), outcomes.count(Outcome.FAILED))
+        assert (group.errors, group.missing) == (outcomes.count(Outcome.ERROR), outcomes.count(Outcome.MISSING))
+        assert group.n == group.passed + group.failed == group.pass_rate.n
+
+
+def trials(path: str, *, lane: str = "execution", condition: str = "self-load") -> dict[str, list[TrialLine]]:
+    report = Report.model_validate_json((FIXTURES / path).read_bytes())
+    cases: dict[str, list[TrialLine]] = {}
+    for line in report.trials:
+        if (line.lane, line.condition) == (lane, condition):
+            cases.setdefault(line.case, []).append(line)
+    return cases
+
+
+def count(lines: list[TrialLine], outcome: Outcome) -> int:
+    return sum(line.outcome is outcome for line in lines)
+
+
+def expected(name: str) -> dict[str, Any]:
+    return {check.id: check for check in CASES[name].checks}
+
+
+def inside(check: JsonCheck, value: float) -> bool:
+    assert check.min is not None
+    assert check.max is not None
+    return check.min < value < check.max
+
+
+def test_read_pass_rate_wants_what_the_trials_say() -> None:
+    lines = trials("one-report/results/report.json")["merge-tables"]
+    passed, failed = count(lines, Outcome.PASSED), count(lines, Outcome.FAILED)
+    n, want = passed + failed, expected("read-pass-rate")
+    assert (want["passed"].equals, want["n"].equals, want["errors"].equals) == (passed, n, count(lines, Outcome.ERROR))
+    # Wilson (1927): the roots of (p - rate)^2 = z^2 p (1 - p) / n.
+    z, rate = NormalDist().inv_cdf(0.975), passed / n
+    a, b, c = 1 + z * z / n, -(2 * rate + z * z / n), rate * rate
+    root = math.sqrt(b * b - 4 * a * c)
+    assert inside(want["rate"], rate)
+    assert inside(want["low"], (-b - root) / (2 * a))
+    assert inside(want["high"], (-b + root) / (2 * a))
+
+
+def test_find_flaky_wants_what_the_trials_say() -> None:
+    cases, flips = trials("many-cases/results/report.json"), {}
+    for name, lines in cases.items():
+        graded = [line.outcome for line in lines if line.outcome in (Outcome.PASSED, Outcome.FAILED)]
+        pairs = [(a, b) for i, a in enumerate(graded) for b in graded[i + 1 :]]
+        flips[name] = sum(a is not b for a, b in pairs) / len(pairs)
+    want = expected("find-flaky")
+    assert want["flaky"].equals == max(flips, key=lambda name: flips[name])
+    assert list(flips.values()).count(max(flips.values())) == 1
+    assert want["flip-rate"].equals == pytest.approx(flips[want["flaky"].equals])
+    assert [want["never"].equals] == [name for name, lines in cases.items() if not count(lines, Outcome.PASSED)]
+    assert [want["unmeasured"].equals] == [
+        name for name, lines in cases.items() if count(lines, Outcome.ERROR) * 2 >= len(lines)
+    ]
+
+
+@pytest.mark.parametrize("skill", ["glossary", "summaries"])
+def test_compare_runs_wants_what_the_trials_say(skill: str) -> None:
+    before, after = (trials(f"two-changes/{skill}/{when}/report.json") for when in ("before", "after"))
+    deltas = {name: (count(after[name], Outcome.PASSED) - count(before[name], Outcome.PASSED)) / 4 for name in before}
+    want = expected("compare-runs")
+    assert {len(lines) for lines in (*before.values(), *after.values())} == {4}
+    assert inside(want[f"{skill}-delta"], sum(deltas.values()) / len(deltas))
+    assert want[f"{skill}-fell"].equals == sorted(name for name, delta in deltas.items() if delta < 0)
+
+
+@pytest.mark.parametrize(("skill", "clear"), [("glossary", True), ("summaries", False)])
+def test_the_verdicts_of_compare_runs_follow_from_the_exact_test(skill: str, clear: bool) -> None:
+    # Relabelling within each case: the candidate's passes are hypergeometric; the sum over cases by convolution.
+    before, after = (trials(f"two-changes/{skill}/{when}/report.json") for when in ("before", "after"))
+    null, observed = {0: 1.0}, 0
+    for name in before:
+        b, a = count(before[name], Outcome.PASSED), count(after[name], Outcome.PASSED)
+        observed += a - b
+        ways = {k: math.comb(a + b, k) * math.comb(8 - a - b, 4 - k) / math.comb(8, 4) for k in range(5)}
+        summed: Counter[int] = Counter()
+        for total, chance in null.items():
+            for k, probability in ways.items():
+                summed[total + 2 * k - a - b] += chance * probability
+        null = dict(summed)
+    p = sum(chance for total, chance in null.items() if abs(total) >= abs(observed))
+    assert (p < 0.005) if clear else (p > 0.2)
+
+
+def test_choose_trials_wants_what_the_noise_says() -> None:
+    from scipy import stats
+
+    flips = []
+    for lines in trials("planning/results/report.json").values():
+        k, n = count(lines, Outcome.PASSED), len(lines)
+        flips.append(2 * k * (n - k) / (n * (n - 1)))
+    flip, cases, want = sum(flips) / len(flips), len(flips), expected("choose-trials")
+    assert cases == 24
+    assert inside(want["flip-rate"], flip)
+    # SE = sqrt(flip / (T C)); detectable = (t(1 - .025/2) + t(.80)) SE with C - 1 degrees of freedom.
+    quantiles = stats.t.ppf(1 - 0.025 / 2, cases - 1) + stats.t.ppf(0.80, cases - 1)
+    assert inside(want["trials"], flip / (cases * (0.1 / quantiles) ** 2))
+    assert inside(want["smallest"], quantiles * math.sqrt(flip / (3 * cases)))
+
+
+def test_errors_or_failures_wants_what_the_trials_say() -> None:
+    lines = [line for group in trials("bad-day/results/report.json").values() for line in group]
+    want = expected("errors-or-failures")
+    assert want["failed"].equals == sorted(line.key for line in lines if line.outcome is Outcome.FAILED)
+    assert want["missing"].equals == sorted(line.key for line in lines if line.outcome is Outcome.MISSING)
+    assert want["error"].equals == Counter(str(line.error.error_class) for line in lines if line.error)
+    assert want["passed"].equals == count(lines, Outcome.PASSED)
+    assert want["n"].equals == count(lines, Outcome.PASSED) + count(lines, Outcome.FAILED)
+    assert Report.model_validate_json((FIXTURES / "bad-day/results/report.json").read_bytes()).run.status == "invalid"
+
+
+def test_resume_wants_exactly_the_trials_without_a_good_record() -> None:
+    folder = FIXTURES / "cut-off/eval-runs/20261109T053500Z-b41c"
+    plan, left = read_plan(folder), []
+    journal = Journal(folder, plan.run)
+    for planned in plan.trials:
+        record = journal.read(planned.id).record
+        if record is None or record.outcome is Outcome.ERROR:
+            left.append(planned.id.key)
+    assert expected("resume")["left"].equals == sorted(left)
+    assert 0 < len(left) < len(plan.trials)
+    assert not journal.strangers(planned.id for planned in plan.trials)
