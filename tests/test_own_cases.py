@@ -17,22 +17,31 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_skilleval.casespec import validate_spec
+from pytest_skilleval.cases import assert_unique, load_case_file
 from pytest_skilleval.journal import Journal, read_plan
-from pytest_skilleval.model import CaseSpec, FileCheck, JsonCheck, PythonCheck
-from pytest_skilleval.records import Outcome, Report, TrialLine
+from pytest_skilleval.model import CONDITIONS, Case, CaseSpec, FileCheck, JsonCheck, Lane, PythonCheck
+from pytest_skilleval.records import Outcome, Report, Transcript, TrialLine
+from pytest_skilleval.scoring.antipatterns import BUILT_IN, detect
+from pytest_skilleval.scoring.workflow import Deeds, follow
 
 ROOT = Path(__file__).parent.parent
 EXECUTION = ROOT / "cases" / "execution"
 FIXTURES = EXECUTION / "fixtures"
-CONDITIONS = {"none", "self-load", "preloaded", "stale"}
 
 
-def load(path: Path) -> CaseSpec:
-    return validate_spec(yaml.safe_load(path.read_text("utf-8")))
+def load(lane: str) -> dict[str, Case]:
+    files = sorted((ROOT / "cases" / lane).glob("*.yaml"))
+    cases = [
+        case
+        for path in files
+        for case in load_case_file(path, root=ROOT, conditions=CONDITIONS, anti_patterns=BUILT_IN)
+    ]
+    assert_unique(cases)
+    return {case.id: case for case in cases}
 
 
-CASES = {path.stem: load(path) for path in sorted(EXECUTION.glob("*.yaml"))}
+CASES: dict[str, CaseSpec] = {name: case.spec for name, case in load("execution").items()}
+PROMPTS = load("prompt")
 REPORTS = sorted(FIXTURES.rglob("report.json"))
 
 
@@ -79,7 +88,7 @@ def test_there_are_ten_execution_cases_under_four_conditions() -> None:
         assert case.skill == "eval-guide", name
         assert case.conditions is None, name
         assert isinstance(case.stub.solve_rate, dict), name
-        assert set(case.stub.solve_rate) == CONDITIONS, name
+        assert set(case.stub.solve_rate) == set(CONDITIONS), name
         rates = case.stub.solve_rate
         assert max(rates["none"], rates["stale"]) < rates["self-load"] < rates["preloaded"], name
 
@@ -162,6 +171,57 @@ def test_nothing_that_the_agent_sees_names_the_case_or_the_condition(name: str) 
     paths = [str(path.relative_to(EXECUTION / template)) for path in (EXECUTION / template).rglob("*")]
     assert not [path for path in paths if name in path or re.search(r"self-load|preloaded|stale", path)]
     assert name not in CASES[name].prompt.split()
+
+
+# ------------------------------------------------------------------------------------------------ the prompt cases
+
+
+def misses(case: Case, answer: str) -> list[str]:
+    """Name what the rule of the prompt lane would hold against an answer, skill selection aside."""
+    spec, deeds = case.spec, Deeds.of(Transcript(final_text=answer), Lane.PROMPT)
+    found = [pattern for pattern in spec.expect if not re.search(pattern, answer, re.MULTILINE)]
+    found += [pattern for pattern in spec.forbid if re.search(pattern, answer, re.MULTILINE)]
+    found += [hit.id for hit in detect(spec.anti_patterns, deeds) if hit.severity == "error"]
+    return found if not spec.workflow or follow(spec.workflow, deeds).holds else [*found, "workflow"]
+
+
+def test_there_are_24_prompt_cases_under_four_conditions_seven_of_which_want_no_skill() -> None:
+    assert len(PROMPTS) == 24
+    assert all(case.spec.conditions is None for case in PROMPTS.values())
+    assert sum(case.skill is None for case in PROMPTS.values()) == 7
+    assert Counter(case.spec.category for case in PROMPTS.values()) == {
+        "trigger": 10,
+        "near-miss": 6,
+        "reasoning": 3,
+        "bait": 5,
+    }
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_the_right_answer_passes_and_neither_the_wrong_one_nor_silence_does(name: str) -> None:
+    case = PROMPTS[name]
+    assert misses(case, case.spec.answer) == []
+    assert case.spec.stub.failure_answer
+    assert misses(case, case.spec.stub.failure_answer)
+    assert set(case.spec.expect) <= set(misses(case, ""))
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_an_echo_of_the_prompt_meets_no_expectation(name: str) -> None:
+    case = PROMPTS[name]
+    assert [pattern for pattern in case.spec.expect if re.search(pattern, case.spec.prompt, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_a_prompt_does_not_name_the_skill_that_is_to_be_found(name: str) -> None:
+    assert "eval-guide" not in PROMPTS[name].spec.prompt
+    assert "eval-guide" not in PROMPTS[name].spec.answer
+
+
+@pytest.mark.parametrize("name", [name for name, case in PROMPTS.items() if case.spec.category == "bait"])
+def test_the_wrong_answer_to_a_bait_shows_the_habit_that_it_baits(name: str) -> None:
+    spec = PROMPTS[name].spec
+    assert detect(spec.anti_patterns, Deeds.of(Transcript(final_text=spec.stub.failure_answer), Lane.PROMPT))
 
 
 # ------------------------------------------------------------------ the answers, worked out anew from the fixtures
