@@ -2,47 +2,44 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from pytest_skilleval.cases import load_case_file
+from pytest_skilleval.errors import CaseMistake, SkillevalError
 from pytest_skilleval.model import CaseSpec, FileCheck, JsonCheck
+from pytest_skilleval.scoring.patterns import search
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML in which a key stands once."""
+def _no_for_rubbish(function: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """An agent's file may hold anything: what cannot be read as meant is a no, not an error of the check."""
 
+    @functools.wraps(function)
+    def wrapped(run: Any) -> bool:
+        try:
+            return function(run)
+        except (SkillevalError, OSError, ValueError, TypeError, AttributeError, LookupError) as error:
+            message = f"not as meant: {type(error).__name__}: {error}"
+            raise AssertionError(message) from None
 
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    loader.flatten_mapping(node)
-    keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
-    assert len(keys) == len(set(keys)), f"line {node.start_mark.line + 1}: a key stands twice"
-    return {key: loader.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value, strict=True)}
-
-
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+    return wrapped
 
 
 def _case(run: Any, name: str) -> CaseSpec:
     path = run.workspace / "cases" / "execution" / name
     assert path.is_file(), f"cases/execution/{name} is not there"
-    assert path.stat().st_size < 100_000, f"cases/execution/{name} is no case file: too large"
     try:
-        data = yaml.load(path.read_text("utf-8"), _Loader)  # noqa: S506 - a safe loader
-        spec = CaseSpec.model_validate(data)
-        for check in spec.checks:
-            re.compile(getattr(check, "matches", None) or "")
-    except (ValueError, TypeError, yaml.YAMLError, re.error) as error:
-        message = f"cases/execution/{name} is refused: {str(error)[:300]}"
-        raise AssertionError(message) from None
-    for relative in (spec.workspace.template, spec.solution):
-        if relative is not None:
-            assert ".." not in Path(relative).parts, f"{relative} leaves the case's folder"
-            assert (path.parent / relative).exists(), f"{relative} is not beside the case"
-    return spec
+        cases = load_case_file(path, root=Path(run.workspace))
+    except CaseMistake as mistake:
+        raise AssertionError(str(mistake)) from None
+    assert [case.id for case in cases] == [path.stem], f"it holds {[case.id for case in cases]}"
+    return cases[0].spec
 
 
 def _file_check(check: FileCheck, text: str) -> bool:
@@ -51,8 +48,8 @@ def _file_check(check: FileCheck, text: str) -> bool:
             check.exists,
             check.equals is None or check.equals.rstrip("\n") == text.rstrip("\n"),
             check.contains is None or check.contains in text,
-            check.matches is None or re.search(check.matches, text, re.MULTILINE) is not None,
-            check.never is None or re.search(check.never, text, re.MULTILINE) is None,
+            check.matches is None or search(check.matches, text) is not None,
+            check.never is None or search(check.never, text) is None,
         )
     )
 
@@ -60,6 +57,7 @@ def _file_check(check: FileCheck, text: str) -> bool:
 # ------------------------------------------------------------------------------------------------- start-project
 
 
+@_no_for_rubbish
 def first_case_asks(run: Any) -> bool:
     """The first case asks for what the note wants, within what it may cost."""
     spec = _case(run, "trim-header.yaml")
@@ -70,6 +68,7 @@ def first_case_asks(run: Any) -> bool:
     return True
 
 
+@_no_for_rubbish
 def first_case_brings_the_table(run: Any) -> bool:
     """The agent would find orders.csv, as the note has it."""
     spec = _case(run, "trim-header.yaml")
@@ -81,6 +80,7 @@ def first_case_brings_the_table(run: Any) -> bool:
     return True
 
 
+@_no_for_rubbish
 def first_case_judges(run: Any) -> bool:
     """Its checks of clean.csv hold for a right one and not for the table as it came."""
     spec = _case(run, "trim-header.yaml")
@@ -93,6 +93,7 @@ def first_case_judges(run: Any) -> bool:
     return True
 
 
+@_no_for_rubbish
 def first_case_is_solvable(run: Any) -> bool:
     """It names a script that is there."""
     assert _case(run, "trim-header.yaml").solution is not None, "no solution"
@@ -102,6 +103,7 @@ def first_case_is_solvable(run: Any) -> bool:
 # ------------------------------------------------------------------------------------------------------ add-case
 
 
+@_no_for_rubbish
 def added_case_fits(run: Any) -> bool:
     """The new case keeps the conventions of its neighbours."""
     spec = _case(run, "miles-to-km.yaml")
@@ -113,6 +115,7 @@ def added_case_fits(run: Any) -> bool:
     return True
 
 
+@_no_for_rubbish
 def added_case_judges(run: Any) -> bool:
     """Its checks know the right value and unit."""
     spec = _case(run, "miles-to-km.yaml")
@@ -126,12 +129,14 @@ def added_case_judges(run: Any) -> bool:
 # ----------------------------------------------------------------------------------------------------- mend-case
 
 
+@_no_for_rubbish
 def mended_case_loads(run: Any) -> bool:
     """The plugin takes the file."""
     _case(run, "rename-columns.yaml")
     return True
 
 
+@_no_for_rubbish
 def mended_case_asks_the_same(run: Any) -> bool:
     """Skill, prompt, budget and table are what they were meant to be."""
     spec = _case(run, "rename-columns.yaml")
@@ -144,6 +149,7 @@ def mended_case_asks_the_same(run: Any) -> bool:
     return True
 
 
+@_no_for_rubbish
 def mended_case_judges_the_same(run: Any) -> bool:
     """No check was thrown out or made lax."""
     spec = _case(run, "rename-columns.yaml")
@@ -168,16 +174,17 @@ def _jobs(run: Any) -> tuple[dict[Any, Any], dict[str, Any], list[dict[str, Any]
     path = run.workspace / ".github" / "workflows" / "evals.yml"
     assert path.is_file(), ".github/workflows/evals.yml is not there"
     try:
-        flow = yaml.load(path.read_text("utf-8"), _Loader)  # noqa: S506 - a safe loader
+        flow = yaml.safe_load(path.read_text("utf-8"))
     except yaml.YAMLError as error:
         message = f"evals.yml is no YAML: {error}"
         raise AssertionError(message) from None
     assert isinstance(flow, dict), "evals.yml is no mapping"
-    jobs = [job for job in (flow.get("jobs") or {}).values() if "skilleval-lane" in json.dumps(job)]
+    jobs = [job for job in (flow.get("jobs") or {}).values() if "skilleval-lane" in json.dumps(job, default=str)]
     assert len(jobs) == 1, f"{len(jobs)} jobs run the evals"
     return flow, jobs[0], [step for step in jobs[0].get("steps", []) if isinstance(step, dict)]
 
 
+@_no_for_rubbish
 def workflow_runs_for_pull_requests(run: Any) -> bool:
     """Trigger, machine, Python and limit are the agreed ones."""
     flow, job, steps = _jobs(run)
@@ -189,6 +196,7 @@ def workflow_runs_for_pull_requests(run: Any) -> bool:
     return True
 
 
+@_no_for_rubbish
 def workflow_keeps_the_run(run: Any) -> bool:
     """The run folder is kept, also of a red job."""
     _, _, steps = _jobs(run)
@@ -201,6 +209,7 @@ def workflow_keeps_the_run(run: Any) -> bool:
     return True
 
 
+@_no_for_rubbish
 def workflow_hands_over_the_key(run: Any) -> bool:
     """The agent gets its key from the agreed secret."""
     flow, job, steps = _jobs(run)
