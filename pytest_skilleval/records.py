@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -144,6 +146,7 @@ class Component(Frozen):
     value: float | None
     """In [0, 1]; None where it cannot apply: it is left out and the others are scaled up."""
     weight: float
+    """Negative for a penalty: `value` times it is taken off."""
     reason: str
 
 
@@ -153,6 +156,25 @@ class Score(Frozen):
     total: float
     """In [0, 1]."""
     components: tuple[Component, ...] = ()
+
+    @classmethod
+    def of(cls, components: tuple[Component, ...], only: Collection[str] | None = None) -> Score | None:
+        """Return the score that components make, or None when none of them applies.
+
+        Components of positive weight are averaged by weight; those that cannot apply are left out and the others scaled
+        up. Components of negative weight are penalties, taken off afterwards. The total is held within [0, 1].
+
+        Args:
+            components: All components of a trial; all are kept in the score.
+            only: Ids that may enter the total: the components that apply in every condition of a comparison.
+        """
+        used = [part for part in components if part.value is not None and (only is None or part.id in only)]
+        weight = math.fsum(part.weight for part in used if part.weight > 0)
+        if weight <= 0:
+            return None
+        mean = math.fsum(part.weight * (part.value or 0.0) for part in used if part.weight > 0) / weight
+        penalty = math.fsum(part.weight * (part.value or 0.0) for part in used if part.weight < 0)
+        return cls(total=min(1.0, max(0.0, mean + penalty)), components=components)
 
 
 class FileRef(Frozen):

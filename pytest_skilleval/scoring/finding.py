@@ -1,0 +1,31 @@
+"""The answer of one check: yes, no, or not to be decided here, always with its reason."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Finding", "no", "undecided", "yes"]
+
+
+class Finding(NamedTuple):
+    """What a check found."""
+
+    passed: bool | None
+    """None = it cannot be decided here, and stays outside everything."""
+    reason: str
+    """One plain line: what was found and, where that is not it, what was wanted."""
+
+
+def yes(reason: str) -> Finding:
+    """Return that it holds."""
+    return Finding(passed=True, reason=reason)
+
+
+def no(reason: str) -> Finding:
+    """Return that it does not hold."""
+    return Finding(passed=False, reason=reason)
+
+
+def undecided(reason: str) -> Finding:
+    """Return that it can be neither yes nor no."""
+    return Finding(passed=None, reason=reason)
