@@ -16,19 +16,20 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from pytest_skilleval.errors import JournalDamage
+from pytest_skilleval.errors import JournalDamage, RunFolderMistake
 from pytest_skilleval.model import TrialId, canonical_json
 from pytest_skilleval.records import Intent, Plan, TrialRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Entry", "Journal", "read_sealed", "write_aside", "write_sealed"]
+__all__ = ["Entry", "Journal", "claim_run", "read_plan", "read_sealed", "write_aside", "write_plan", "write_sealed"]
 
 MAX_BYTES = 64 * 1024 * 1024
 """A larger journal file is damage: records name transcripts, they do not hold them."""
@@ -198,3 +199,40 @@ def read_plan(run_folder: Path) -> Plan:
         return Plan.model_validate(read_sealed(run_folder / "plan.json"))
     except ValidationError as error:
         raise JournalDamage(f"{run_folder / 'plan.json'}: not a plan ({error.error_count()} mistakes)") from None
+
+
+def claim_run(folder: Path, plan: Plan) -> None:
+    """Take a run folder for this session; the processes of one session agree by their token.
+
+    The first to come makes the folder and writes the plan; the others wait for it and compare tokens.
+
+    Raises:
+        RunFolderMistake: Another session holds the folder.
+        OSError: The folder cannot be made.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    ignore = folder.parent.parent / ".gitignore"
+    if folder.parent.parent.name == ".skilleval" and not ignore.exists():
+        ignore.write_text("*\n")
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        holder = _wait_for_plan(folder)
+        if holder.token != plan.token:
+            raise RunFolderMistake(f"{folder}: another session holds this run folder; start again for a folder of your own") from None
+        return
+    (folder / "trials").mkdir()
+    write_plan(folder, plan)
+
+
+def _wait_for_plan(folder: Path) -> Plan:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return read_plan(folder)
+        except FileNotFoundError:
+            if time.monotonic() > deadline:
+                raise RunFolderMistake(f"{folder}: the folder is there but holds no plan; remove it") from None
+            time.sleep(0.01)
+        except JournalDamage as error:
+            raise RunFolderMistake(str(error)) from None

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import pytest
+
 from pytest_skilleval.errors import OptionMistake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import pytest
-
-__all__ = ["FLAGS", "Flag", "Settings", "add_options", "read_settings"]
+__all__ = ["FLAGS", "SETTINGS", "Flag", "Settings", "add_options", "read_settings"]
 
 Gate = Literal["auto", "trials", "regression", "never"]
 LANES = ("prompt", "execution", "dogfood")
@@ -202,6 +202,10 @@ class Settings:
     reports: tuple[str, ...] = REPORTS
     paths: tuple[Path, ...] = ()
     """Folders whose lane folders hold cases."""
+
+
+SETTINGS: pytest.StashKey[Settings] = pytest.StashKey()
+"""Where the settings of a session lie."""
 
 
 def add_options(parser: pytest.Parser) -> None:

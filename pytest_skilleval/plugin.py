@@ -1,3 +1,351 @@
-"""The hooks and fixtures pytest sees."""
+"""The hooks and fixtures pytest sees; each is a few lines, then a call downward.
+
+Nothing heavy is imported here: a session without evals pays for reading this file and the options, nothing else.
+"""
 
 from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_skilleval import options
+from pytest_skilleval.errors import UserMistake
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pytest_skilleval.collection import Evals
+    from pytest_skilleval.controller import Controller
+    from pytest_skilleval.options import Settings
+    from pytest_skilleval.trial import Trial
+    from pytest_skilleval.workspace.home import Home
+
+SETTINGS = options.SETTINGS
+CONTROLLER: pytest.StashKey[Controller | None] = pytest.StashKey()
+TALLY: pytest.StashKey[Tally] = pytest.StashKey()
+HANDOVER: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
+REPORT_KEY = "skilleval"
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the flags and ini keys."""
+    options.add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the hooks that others may implement."""
+    from pytest_skilleval import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the settings, and agree with the other processes of the session on its run."""
+    config.addinivalue_line(
+        "markers",
+        "skilleval(lane, case, skill, category, conditions, min_pass_rate, budget): an eval of an Agent Skill written in "
+        "Python; it takes the `skilleval` fixture",
+    )
+    settings = config.stash[SETTINGS] = _usage(options.read_settings, config)
+    handed = getattr(config, "workerinput", {}).get(REPORT_KEY)
+    config.stash[HANDOVER] = json.loads(handed) if handed else _new_run()
+    config.stash[TALLY] = Tally()
+    config.pluginmanager.register(config.stash[TALLY], "skilleval-tally")
+    if settings.selects_evals and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        # `testpaths` names the ordinary tests; a flag that selects evals means the folders that hold evals.
+        config.args = [str(path) for path in settings.paths if path.is_dir()] or config.args
+
+
+def _new_run() -> dict[str, Any]:
+    """Return a run id that sorts by time and is unique, and a token that tells our folder from a neighbour's."""
+    run = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.urandom(2).hex()}"
+    return {"run": run, "token": os.urandom(8).hex(), "info": None}
+
+
+def _usage(function: Any, *args: Any) -> Any:  # noqa: ANN401 - whatever the function returns
+    """Call a function; a user's mistake becomes pytest's usage error, exit status 4."""
+    try:
+        return function(*args)
+    except UserMistake as mistake:
+        raise pytest.UsageError(str(mistake)) from None
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Tell whether this process is an xdist worker."""
+    return hasattr(config, "workerinput")
+
+
+# ---------------------------------------------------------------------------------------------------- collection
+
+
+def evals_of(config: pytest.Config) -> Evals:
+    """Return the evals of this process; the first call imports what they need."""
+    from pytest_skilleval.collection import EVALS, Evals
+    from pytest_skilleval.workbench import Workbench
+
+    if EVALS not in config.stash:
+        handed = config.stash[HANDOVER]
+        answers = config.hook.pytest_skilleval_providers(config=config)
+        conditions = config.hook.pytest_skilleval_conditions(config=config)
+        bench = _usage(
+            lambda: Workbench(
+                config.stash[SETTINGS],
+                run=handed["run"],
+                token=handed["token"],
+                worker=os.environ.get("PYTEST_XDIST_WORKER", "main"),
+                info=_info(handed["info"]),
+                providers={name: make for answer in reversed(answers) for name, make in answer.items()},
+                conditions=[one for answer in reversed(conditions) for one in answer],
+            )
+        )
+        config.stash[EVALS] = Evals(bench)
+        config.pluginmanager.register(Trials(config.stash[EVALS]), "skilleval-trials")
+    return config.stash[EVALS]
+
+
+def _info(handed: Any) -> Any:  # noqa: ANN401 - ProviderInfo or None
+    from pytest_skilleval.records import ProviderInfo
+
+    return ProviderInfo.model_validate(handed) if handed else None
+
+
+def is_case_file(path: Path, settings: Settings, *, named: bool) -> bool:
+    """Tell whether a file is collected as a case file: in a lane folder, `*.case.yaml` below, or named by the user."""
+    if path.suffix not in _SUFFIXES:
+        return False
+    if named:
+        return True
+    for folder in settings.paths:
+        if path.parent.parent == folder and path.parent.name in options.LANES:
+            return True
+        if path.name.endswith((".case.yaml", ".case.yml")) and path.is_relative_to(folder):
+            return True
+    return False
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect case files, and no other YAML or JSON."""
+    config = parent.config
+    named = parent.session.isinitpath(file_path)
+    if not is_case_file(file_path, config.stash[SETTINGS], named=named):
+        return None
+    from pytest_skilleval.collection import CaseFile
+
+    evals_of(config)
+    collector: pytest.Collector = CaseFile.from_parent(parent, path=file_path)
+    return collector
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Parametrize Python cases over condition and trial."""
+    if "skilleval" in metafunc.fixturenames and metafunc.definition.get_closest_marker("skilleval"):
+        from pytest_skilleval import collection
+
+        _usage(collection.parametrize, metafunc, evals_of(metafunc.config))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Read all case files before any worker or agent starts: a mistake costs nothing."""
+    config = session.config
+    paths = [] if is_worker(config) else list(_case_files(config))
+    if paths:
+        from pytest_skilleval import preflight
+
+        config.stash[HANDOVER]["info"] = _usage(preflight.preflight, evals_of(config), paths)
+
+
+def _case_files(config: pytest.Config) -> Iterator[Path]:
+    """Yield the case files that the session's arguments reach, without importing what reads them."""
+    settings = config.stash[SETTINGS]
+    roots = [(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args]
+    for root in dict.fromkeys(roots):
+        if root.is_file() and is_case_file(root, settings, named=True):
+            yield root
+    for folder in settings.paths:
+        for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+            reached = any(path.is_relative_to(root) and path != root for root in roots)
+            if reached and is_case_file(path, settings, named=False) and not _ignored(config, path):
+                yield path
+
+
+def _ignored(config: pytest.Config, path: Path) -> bool:
+    return bool(config.hook.pytest_ignore_collect(collection_path=path, config=config))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController
+    """Hand the run to an xdist worker."""
+    node.workerinput[REPORT_KEY] = json.dumps(node.config.stash[HANDOVER])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Make Python cases known, and leave ordinary tests out when a flag selects evals."""
+    settings = config.stash[SETTINGS]
+    if settings.selects_evals or any(item.get_closest_marker("skilleval") for item in items):
+        from pytest_skilleval import preflight
+
+        _usage(preflight.select, config, items, settings)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Take the run folder and write the plan, before the first trial."""
+    if any(item.get_closest_marker("skilleval") for item in session.items):
+        from pytest_skilleval import preflight
+
+        _usage(preflight.claim, session, evals_of(session.config))
+
+
+# ------------------------------------------------------------------------------------------------------ fixtures
+
+
+@pytest.fixture
+def skilleval(request: pytest.FixtureRequest) -> Iterator[Trial]:
+    """The trial: `run`, `score`, `workspace`, `home`, `condition`, `trial`."""
+    from pytest_skilleval.collection import eval_item
+    from pytest_skilleval.trial import Trial
+
+    work = eval_item(request.node)
+    if work is None:
+        pytest.fail("the `skilleval` fixture needs @pytest.mark.skilleval on its test function", pytrace=False)
+    trial = Trial(evals_of(request.config).bench, work.case, work.condition, work.trial)
+    yield trial
+    trial.close()
+
+
+@pytest.fixture
+def skilleval_home(request: pytest.FixtureRequest) -> Iterator[Home]:
+    """An isolated home for any test: HOME, XDG_*, TMPDIR, config homes, and an allow-listed environment."""
+    from pytest_skilleval.collection import eval_item
+    from pytest_skilleval.workspace.home import lend_home
+
+    if eval_item(request.node) is not None:
+        yield request.getfixturevalue("skilleval").place
+        return
+    with lend_home(request.config.rootpath, request.node.nodeid, dict(os.environ)) as home:
+        yield home
+
+
+@pytest.fixture
+def skilleval_workspace(skilleval_home: Home) -> Path:
+    """The working directory of the isolated home, a git repository of its own."""
+    return skilleval_home.work
+
+
+# ------------------------------------------------------------------------------------------------------- running
+
+
+class Trials:
+    """The hooks around running trials; registered with the first case, so that other sessions never call them."""
+
+    def __init__(self, evals: Evals) -> None:
+        from pytest_skilleval import outcome
+
+        self.evals = evals
+        self.outcome = outcome
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Iterator[None]:
+        """Write the trial's record before its test function returns."""
+        trial: Trial | None = pyfuncitem.funcargs.get("skilleval")
+        if trial is None:
+            return (yield)  # type: ignore[return-value] # pytest's wrapper protocol
+        error = None
+        try:
+            yield
+        except BaseException as caught:  # noqa: BLE001 - whatever ended the trial belongs into its record
+            error = caught
+        self.outcome.settle(pyfuncitem, trial, error)
+        return True  # type: ignore[return-value] # pytest's wrapper protocol
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[Any]:
+        """Put a short copy of the record on the report: one ASCII JSON string, since only plain types travel."""
+        report: pytest.TestReport = yield
+        self.outcome.attach(item, call, report)
+        return report
+
+    def pytest_unconfigure(self) -> None:
+        """Stop the fork server and remove this process's folders."""
+        self.evals.bench.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> Any:  # noqa: ANN401 - pytest's
+    """Show a failed trial as missed where one trial is no test."""
+    text = getattr(report, REPORT_KEY, None)
+    if text is None or report.when != "call" or not report.failed:
+        return None
+    short = json.loads(text)
+    if short["missed"]:
+        return "missed", "m", ("MISSED", {"yellow": True})
+    return ("error", "E", ("ERROR", {"red": True})) if short["outcome"] == "error" else None
+
+
+# ------------------------------------------------------------------------------------------------------ the ending
+
+
+class Tally:
+    """Counts what is red whatever the evals say: failed reports that are no missed trials."""
+
+    def __init__(self) -> None:
+        self.red = 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a report."""
+        text = getattr(report, REPORT_KEY, None)
+        if report.failed and not (text and json.loads(text)["missed"]):
+            self.red += 1
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Iterator[Any]:
+    """Show each red gate as a test report of its own, once all trials are home."""
+    result = yield
+    controller = None if is_worker(session.config) else controller_of(session.config)
+    for report in controller.gate_reports() if controller else ():
+        session.config.hook.pytest_runtest_logstart(nodeid=report.nodeid, location=report.location)
+        session.config.hook.pytest_runtest_logreport(report=report)
+    return result
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
+    """Judge the run, write the reports and set the exit status; the innermost wrapper, so that xdist's workers are gone
+    and the terminal's summary is still to come."""
+    yield
+    config = session.config
+    if is_worker(config):
+        return
+    if (controller := controller_of(config)) is not None:
+        controller.publish()
+        session.exitstatus = controller.exit_status(int(session.exitstatus), red=config.stash[TALLY].red)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the closing table, or under `--collect-only` the plan."""
+    controller = controller_of(config)
+    if controller is not None:
+        from pytest_skilleval.reports import closing
+
+        closing.write(terminalreporter, controller.judge(), controller.paths, controller.problems)
+
+
+def controller_of(config: pytest.Config) -> Controller | None:
+    """Return the controller of this session's run, or None when it had no evals."""
+    handed = config.stash[HANDOVER]
+    if not (config.stash[SETTINGS].output / handed["run"]).is_dir():
+        return None
+    from pytest_skilleval.controller import open_controller
+
+    if CONTROLLER not in config.stash:
+        config.stash[CONTROLLER] = open_controller(config.stash[SETTINGS], handed["run"], handed["token"])
+    return config.stash[CONTROLLER]

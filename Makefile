@@ -1,0 +1,46 @@
+# Every target creates .venv when it is not there and reuses it when it is.
+PYTHON ?= python3
+BIN = .venv/bin
+
+.PHONY: eval test lint docs bench calibrate faults e2e clean
+
+eval: .venv/ready            ## run the main job on the simulated agent
+	$(BIN)/pytest --skilleval-lane=execution -n 8 --trials 5
+
+test: .venv/ready            ## run the tests
+	$(BIN)/pytest tests -n 2 -p no:cacheprovider
+
+lint: .venv/ready            ## style, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: .venv/docs             ## build the documentation, warnings are errors
+	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
+
+bench: .venv/ready           ## ratios within one run: cost of a trial, of the plugin, of collection
+	$(BIN)/python benchmarks/overhead.py
+
+calibrate: .venv/ready       ## measured error rates and power of the verdicts (minutes)
+	$(BIN)/python benchmarks/calibrate.py
+
+faults: .venv/ready          ## the fault scoreboard, in full (an hour)
+	$(BIN)/python benchmarks/faults.py --full
+
+e2e: .venv/ready             ## the real agent CLIs against a loopback model (npm, minutes)
+	SKILLEVAL_E2E=1 $(BIN)/pytest tests/e2e -p no:cacheprovider
+
+# pip learned dependency groups in 25.1; older ones are upgraded inside the environment.
+.venv/ready: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+.venv/docs: .venv/ready
+	$(BIN)/python -m pip install --quiet --group docs
+	touch $@
+
+clean:
+	rm -rf .venv .skilleval build dist docs/_build

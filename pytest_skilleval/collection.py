@@ -1,0 +1,348 @@
+"""Cases as pytest items: a Module a file, a Class a case, a Function a condition and trial.
+
+    cases/execution/greet.yaml            CaseFile   (pytest.Module)
+      greet                               CaseNode   (pytest.Class)
+        self-load-2                       TrialItem  (pytest.Function)
+
+Names hold neither brackets nor `::`: pytest's cache, IDEs and reruns parse node ids. Only pytest's public classes are
+used, so that fixtures of every scope, `--lf`, `-k`, `--pdb` and IDE trees work as for any test.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import inspect
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from pydantic import ValidationError
+
+from pytest_skilleval import cases as case_files
+from pytest_skilleval.casespec import problems_of, validate_spec
+from pytest_skilleval.documents import dotted
+from pytest_skilleval.errors import CaseMistake, UserMistake
+from pytest_skilleval.model import Case, Condition, Lane, TrialId, digest_text
+from pytest_skilleval.records import Plan, PlannedTrial, SkillDigest
+from pytest_skilleval.scoring.antipatterns import BUILT_IN
+from pytest_skilleval.trial import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_skilleval.workbench import Workbench
+
+__all__ = ["CaseFile", "Evals", "TrialItem", "WorkItem", "eval_item", "parametrize"]
+
+EVALS: pytest.StashKey[Evals] = pytest.StashKey()
+WORK: pytest.StashKey[WorkItem] = pytest.StashKey()
+
+
+class WorkItem(NamedTuple):
+    """What one item runs."""
+
+    case: Case
+    condition: Condition
+    trial: int
+
+    @property
+    def id(self) -> TrialId:
+        """Its identity."""
+        return TrialId(self.case.lane.value, self.case.id, self.condition.name, self.trial)
+
+
+class Evals:
+    """The evals of one process: cases read once, work items found, the plan made of them.
+
+    Args:
+        bench: What all trials of this process share.
+        known_anti_patterns: Names that a case may use.
+    """
+
+    def __init__(self, bench: Workbench) -> None:
+        self.bench = bench
+        self._cases: dict[Path, list[Case]] = {}
+
+    def cases(self, path: Path) -> list[Case]:
+        """Return the cases of a file that are selected.
+
+        Raises:
+            UserMistake: The file, or the skill that it names, cannot be used.
+        """
+        if path not in self._cases:
+            self._cases[path] = case_files.load_case_file(
+                path, root=self.bench.settings.rootpath, conditions=self.bench.conditions, anti_patterns=BUILT_IN
+            )
+        return [case for case in self._cases[path] if self.selects(case)]
+
+    def selects(self, case: Case) -> bool:
+        """Tell whether lane and id are asked for."""
+        settings = self.bench.settings
+        return case.lane.value in settings.lanes and (
+            not settings.cases or any(fnmatch.fnmatchcase(case.id, pattern) for pattern in settings.cases)
+        )
+
+    def preflight(self, paths: Iterable[Path]) -> list[Case]:
+        """Read all case files before anything starts.
+
+        Raises:
+            UserMistake: A case, skill, provider or flag cannot be used.
+        """
+        found = [case for path in paths for case in self.cases(path)]
+        case_files.assert_unique([case for cases in self._cases.values() for case in cases])
+        for case in found:
+            for condition in self.bench.conditions_of(case):
+                if condition.installs != "nothing" or condition.preloads:
+                    self.bench.skill_of(case)
+        if found:
+            _ = self.bench.info, self.bench.sandbox
+        return found
+
+    def work(self, case: Case) -> Iterator[WorkItem]:
+        """Yield a case's work items, conditions interleaved: a drift during the run must not become a lift."""
+        conditions = self.bench.conditions_of(case)
+        for trial in range(1, self.bench.settings.trials + 1):
+            for condition in conditions:
+                yield WorkItem(case, condition, trial)
+
+    def plan(self, items: Sequence[pytest.Item], started: str, argv: Sequence[str], facts: Mapping[str, Any]) -> Plan:
+        """Return what this run sets out to do.
+
+        Raises:
+            CaseMistake: Two items are the same work item.
+        """
+        bench = self.bench
+        trials = [self._planned(item, item.stash[WORK]) for item in items if WORK in item.stash]
+        return Plan(
+            run=bench.run,
+            token=bench.token,
+            started=started,
+            argv=tuple(argv),
+            provider=bench.info,
+            seed=bench.settings.seed,
+            trials_each=bench.settings.trials,
+            method=bench.settings.method,
+            skills=tuple(SkillDigest(name=skill.name, digest=skill.digest) for _, skill in sorted(bench.skills.items())),
+            trials=tuple(trials),
+            environment=facts["environment"],
+            commit=facts["commit"],
+            notes=(*bench.notes, *bench.warnings),
+        )
+
+    def _planned(self, item: pytest.Item, work: WorkItem) -> PlannedTrial:
+        case, condition = work.case, work.condition
+        seen = next((skill for skill in self.bench.visible(case, condition) if skill.name == case.skill), None)
+        gate = case.spec.min_pass_rate
+        return PlannedTrial(
+            lane=work.id.lane,
+            case=work.id.case,
+            condition=work.id.condition,
+            trial=work.trial,
+            nodeid=item.nodeid,
+            control=condition.control,
+            category=case.spec.category,
+            skill=case.skill,
+            fingerprint=case.fingerprint,
+            skill_digest=seen.digest if seen else None,
+            min_pass_rate=gate.get(condition.name) if isinstance(gate, dict) else gate,
+            timeout_s=case.spec.budget.timeout,
+        )
+
+
+def assert_distinct(items: Sequence[pytest.Item]) -> None:
+    """Refuse two items that are the same work item.
+
+    Raises:
+        CaseMistake: Both places are named.
+    """
+    seen: dict[TrialId, pytest.Item] = {}
+    for item in items:
+        work = eval_item(item)
+        if work is None:
+            continue
+        other = seen.setdefault(work.id, item)
+        if other is not item:
+            first = other.stash[WORK].case
+            raise CaseMistake(
+                work.case.path,
+                work.case.line,
+                "id",
+                f"{work.id.lane}:{work.id.case} is taken by {first.path}:{first.line}; ids are unique in a lane: rename one",
+            )
+
+
+def eval_item(item: pytest.Item) -> WorkItem | None:
+    """Return what an item runs, or None for an ordinary test."""
+    return item.stash.get(WORK, None)
+
+
+class CaseFile(pytest.Module):
+    """A case file: a Module, so that module-scoped fixtures have their node."""
+
+    obj = None
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """Return a node for each case."""
+        evals = self.config.stash[EVALS]
+        try:
+            return [CaseNode.of(self, case) for case in evals.cases(self.path)]
+        except UserMistake as mistake:
+            raise self.CollectError(str(mistake)) from None
+
+
+class CaseNode(pytest.Class):
+    """A case: a Class, so that IDEs fold its trials and class-scoped fixtures live as long as the case."""
+
+    case: Case
+
+    @classmethod
+    def of(cls, parent: CaseFile, case: Case) -> CaseNode:
+        """Make the node of a case."""
+        node: CaseNode = cls.from_parent(parent, name=case.id)
+        node.case = case
+        node.obj = type("Case", (), {"__doc__": case.spec.description or None})
+        for name in (case.lane.value, case.spec.category, case.spec.skill):
+            _mark(node, name)
+        return node
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """Return an item for each condition and trial."""
+        evals = self.config.stash[EVALS]
+        info: Any = None
+        for work in evals.work(self.case):
+            item = TrialItem.of(self, work, info)
+            # Looking up fixtures is most of the cost of an item, and the same for all trials.
+            info = item._fixtureinfo  # noqa: SLF001 - the public argument `fixtureinfo` takes just this
+            yield item
+
+    def newinstance(self) -> None:
+        """Return nothing: a trial's function is no method."""
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Point at the case's line."""
+        return self.path, self.case.line - 1, self.name
+
+
+def run_case(skilleval: Trial) -> None:
+    """Run a data case: the test function of every TrialItem."""
+    skilleval.run_case()
+
+
+class TrialItem(pytest.Function):
+    """One trial of a data case under one condition."""
+
+    cls = None
+
+    @classmethod
+    def of(cls, parent: CaseNode, work: WorkItem, fixtureinfo: object) -> TrialItem:
+        """Make the item of a work item."""
+        name = f"{work.condition.name}-{work.trial}"
+        item: TrialItem = cls.from_parent(parent, name=name, callobj=run_case, fixtureinfo=fixtureinfo)
+        _adopt(item, work)
+        return item
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Point at the case's line, not at this package."""
+        work = self.stash[WORK]
+        return self.path, work.case.line - 1, f"{work.case.id} [{work.condition.name} #{work.trial}]"
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ANN401 - pytest's
+        """Say why the trial failed; a traceback into this package would help nobody."""
+        if type(excinfo.value).__name__ in {"TrialFailed", "TrialErrored"}:
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+
+def _adopt(item: pytest.Item, work: WorkItem) -> None:
+    item.stash[WORK] = work
+    item.add_marker(
+        pytest.mark.skilleval(
+            lane=work.id.lane,
+            case=work.id.case,
+            condition=work.id.condition,
+            trial=work.trial,
+            category=work.case.spec.category,
+            skill=work.case.spec.skill,
+        )
+    )
+    _mark(item, work.condition.name)
+    # A rerun would replace a miss by a pass: each trial counts as it came.
+    item.add_marker(pytest.mark.flaky(reruns=0)) if item.config.pluginmanager.hasplugin("rerunfailures") else None
+
+
+def _mark(node: pytest.Collector | pytest.Item, name: str) -> None:
+    """Add a plain marker, registered first since pytest's strict mode refuses others."""
+    if not re.fullmatch(r"[\w-]+", name):
+        return
+    known = node.config.stash.setdefault(_MARKS, set())
+    if name not in known:
+        known.add(name)
+        node.config.addinivalue_line("markers", f"{name}: evals with this lane, condition, category or skill")
+    node.add_marker(getattr(pytest.mark, name))
+
+
+_MARKS: pytest.StashKey[set[str]] = pytest.StashKey()
+
+
+# ------------------------------------------------------------------------------------------------ Python cases
+
+
+def parametrize(metafunc: pytest.Metafunc, evals: Evals) -> None:
+    """Parametrize a test function that bears `@pytest.mark.skilleval` and takes the `skilleval` fixture."""
+    case = _python_case(metafunc)
+    work = list(evals.work(case)) if evals.selects(case) else []
+    metafunc.parametrize("skilleval", work, indirect=True, ids=[f"{one.condition.name}-{one.trial}" for one in work])
+
+
+def adopt_function(item: pytest.Function) -> bool:
+    """Tell whether an item is a Python case, and make its work item known."""
+    spec = getattr(item, "callspec", None)
+    work = spec.params.get("skilleval") if spec is not None else None
+    if not isinstance(work, WorkItem):
+        return False
+    others = {name: value for name, value in spec.params.items() if name != "skilleval"}
+    if others:
+        suffix = "-".join(re.sub(r"[^\w.-]+", "_", str(value))[:60] for _, value in sorted(others.items()))
+        work = work._replace(case=work.case.model_copy(update={"id": f"{work.case.id}-{suffix}"}))
+    _adopt(item, work)
+    for name in (work.case.lane.value, work.case.spec.category, work.case.spec.skill):
+        _mark(item, name)
+    return True
+
+
+_MARK_KEYS = ("lane", "case", "skill", "category", "conditions", "min_pass_rate", "budget")
+
+
+def _python_case(metafunc: pytest.Metafunc) -> Case:
+    marker = metafunc.definition.get_closest_marker("skilleval")
+    assert marker is not None  # noqa: S101 - asked by the hook
+    function = metafunc.function
+    path = metafunc.definition.path
+    line = inspect.unwrap(function).__code__.co_firstlineno
+    unknown = sorted(set(marker.kwargs) - set(_MARK_KEYS))
+    if marker.args or unknown:
+        raise CaseMistake(
+            path, line, "@pytest.mark.skilleval", f"unknown {', '.join(unknown) or 'positional argument'}; choose from {', '.join(_MARK_KEYS)}"
+        )
+    values = dict(marker.kwargs)
+    lane = values.pop("lane", "execution")
+    name = values.pop("case", None) or function.__name__.removeprefix("test_").replace("_", "-")
+    if lane not in list(Lane):
+        raise CaseMistake(path, line, "lane", f"{lane!r}; choose from {', '.join(Lane)}")
+    if "conditions" in values:
+        values["conditions"] = list(values["conditions"])
+    data = {"id": name, "prompt": "(asked by the test function)", **values}
+    try:
+        spec = validate_spec(data)
+    except ValidationError as error:
+        problem = problems_of(error, data)[0]
+        raise CaseMistake(path, line, dotted(problem.loc), problem.message) from None
+    return case_files.build_case(
+        spec,
+        lane=Lane(lane),
+        path=path,
+        line=line,
+        digests={"function": digest_text(inspect.getsource(function))},
+        python=True,
+    )

@@ -1,0 +1,109 @@
+"""Gather, judge once, report, and set the exit status."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_skilleval import store, verdicts
+from pytest_skilleval.journal import read_plan
+from pytest_skilleval.reports import render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_skilleval.options import Settings
+    from pytest_skilleval.records import Report
+
+__all__ = ["Controller", "open_controller"]
+
+OK, TESTS_FAILED, INTERRUPTED = 0, 1, 2
+
+
+def open_controller(settings: Settings, run: str, token: str) -> Controller | None:
+    """Return the controller of this session's run, or None when the session had no evals."""
+    folder = settings.output / run
+    try:
+        plan = read_plan(folder)
+    except FileNotFoundError:
+        return None
+    return Controller(settings, folder) if plan.token == token else None
+
+
+class Controller:
+    """Judges one run, once.
+
+    Args:
+        settings: What the user asked for.
+        folder: The run folder.
+    """
+
+    def __init__(self, settings: Settings, folder: Path) -> None:
+        self.settings = settings
+        self.folder = folder
+        self.report: Report | None = None
+        self.paths: dict[str, str] = {}
+        self.problems: list[str] = []
+
+    def judge(self) -> Report:
+        """Read the journal back and judge it; the first answer stands."""
+        if self.report is None:
+            gathered = store.gather(self.folder)
+            self.report = verdicts.judge(
+                gathered.plan, gathered.entries, self.settings, finished=store.now(), strangers=gathered.strangers
+            )
+        return self.report
+
+    def publish(self) -> None:
+        """Write every report that was asked for; one that cannot be written is said, and the others are tried."""
+        report = self.judge()
+        for name in self.settings.reports:
+            writer = {"json": render.as_json, "md": render.as_markdown}.get(name)
+            if writer is None:
+                continue
+            path = self.folder / f"report.{name}"
+            try:
+                store.write_text(path, writer(report))
+            except OSError as error:
+                self.problems.append(f"{path}: {error.strerror or error}: this report is not written")
+                continue
+            self.paths[name] = self._typed(path)
+        store.point_latest(self.settings.output, report.run.id)
+
+    def gate_reports(self) -> Iterator[pytest.TestReport]:
+        """Yield a failed test report for each red gate, so that terminal, JUnit XML, IDEs and annotations show it."""
+        for name, reason in verdicts.red_gates(self.judge(), self.settings):
+            nodeid = f"skilleval-gate::{name}"
+            for when, outcome in (("setup", "passed"), ("call", "failed"), ("teardown", "passed")):
+                yield pytest.TestReport(
+                    nodeid=nodeid,
+                    location=("skilleval-gate", None, name),
+                    keywords={"skilleval_gate": 1},
+                    outcome=outcome,  # type: ignore[arg-type] # a literal, spelt in the tuple above
+                    longrepr=reason if outcome == "failed" else None,
+                    when=when,  # type: ignore[arg-type] # the same
+                )
+
+    def exit_status(self, status: int, *, red: int) -> int:
+        """Return the session's exit status.
+
+        Args:
+            status: What pytest would return.
+            red: Failed reports that are no missed trials.
+        """
+        report = self.judge()
+        if status not in (OK, TESTS_FAILED):
+            return status
+        if red or self.problems:
+            return TESTS_FAILED
+        if report.run.counts["missing"]:
+            return INTERRUPTED
+        return OK if report.gate.passed else TESTS_FAILED
+
+    def _typed(self, path: Path) -> str:
+        """Return a path as a person would type it."""
+        here = Path(os.path.relpath(path))
+        return str(path) if here.parts[:1] == ("..",) else str(here)

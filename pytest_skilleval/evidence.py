@@ -1,0 +1,149 @@
+"""What a trial leaves in the run folder beside its record: transcript, streams, and what changed in the workspace."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+import shutil
+import stat
+from typing import TYPE_CHECKING, Any
+
+from pytest_skilleval.records import FileRef
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from pytest_skilleval.records import Transcript
+
+__all__ = ["keep_file", "keep_tree", "snapshot", "workspace_changes", "write_transcript"]
+
+SNAPSHOT_FILES = 20_000
+"""Files of a workspace that are compared; the rest is left out and said."""
+SNAPSHOT_BYTES = 64 * 1024 * 1024
+"""A larger file is compared by its size alone."""
+_DIFF_BYTES = 200_000
+_TEXT_BYTES = 100_000
+
+
+def snapshot(workspace: Path) -> dict[str, str]:
+    """Return relative path and SHA-256 of each file, `.git` left out; links are named, never followed."""
+    return {name: _digest(path) for name, path in _files(workspace)}
+
+
+def _files(root: Path) -> Iterator[tuple[str, Path]]:
+    count = 0
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if name != ".git")
+        base = root / os.path.relpath(folder, root) if folder != str(root) else root
+        for name in sorted(files):
+            count += 1
+            if count > SNAPSHOT_FILES:
+                return
+            path = base / name
+            yield path.relative_to(root).as_posix(), path
+
+
+def _digest(path: Path) -> str:
+    try:
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            return f"link:{os.readlink(path)}"
+        if not stat.S_ISREG(status.st_mode):
+            return f"special:{stat.S_IFMT(status.st_mode):o}"
+        if status.st_size > SNAPSHOT_BYTES:
+            return f"size:{status.st_size}"
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        return f"unreadable:{error.strerror}"
+
+
+def workspace_changes(workspace: Path, before: Mapping[str, str], after: Mapping[str, str], given: Mapping[str, bytes]) -> str:
+    """Return what the agent added, changed and removed, small text files as a unified diff.
+
+    Args:
+        workspace: The finished workspace.
+        before: Its snapshot when the agent started.
+        after: Its snapshot now.
+        given: Bytes of the small files that the agent was given.
+    """
+    parts: list[str] = []
+    size = 0
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) == after.get(name):
+            continue
+        if size > _DIFF_BYTES:
+            parts.append("... more changes are left out\n")
+            break
+        part = _one_change(workspace, name, before.get(name), after.get(name), given.get(name))
+        size += len(part)
+        parts.append(part)
+    return "".join(parts)
+
+
+def _one_change(workspace: Path, name: str, old: str | None, new: str | None, given: bytes | None) -> str:
+    word = "added" if old is None else "removed" if new is None else "changed"
+    old_lines = _text_lines(given) if old is not None else []
+    new_lines = _text_lines(_small(workspace / name)) if new is not None else []
+    if old_lines is None or new_lines is None:
+        return f"{word} {name}\n"
+    diff = difflib.unified_diff(old_lines, new_lines, f"a/{name}" if old else "/dev/null", f"b/{name}" if new else "/dev/null")
+    return f"{word} {name}\n" + "".join(line if line.endswith("\n") else f"{line}\n" for line in diff)
+
+
+def _small(path: Path) -> bytes | None:
+    try:
+        status = path.lstat()
+        return path.read_bytes() if stat.S_ISREG(status.st_mode) and status.st_size <= _TEXT_BYTES else None
+    except OSError:
+        return None
+
+
+def small_files(workspace: Path, names: Mapping[str, str]) -> dict[str, bytes]:
+    """Return the bytes of the small files among these, for a later diff."""
+    found = ((name, _small(workspace / name)) for name in names)
+    return {name: data for name, data in found if data is not None}
+
+
+def _text_lines(data: bytes | None) -> list[str] | None:
+    if data is None or b"\0" in data:
+        return None
+    return data.decode("utf-8", "replace").splitlines(keepends=True)
+
+
+def write_transcript(path: Path, prompt: str, system: str, transcript: Transcript, redact: Callable[[str], str]) -> None:
+    """Write one JSON object a line: the prompt, each tool call in order, the answer."""
+    lines: list[dict[str, Any]] = [{"type": "prompt", "text": prompt}]
+    if system:
+        lines.insert(0, {"type": "context", "text": system})
+    lines += [{"type": "tool", **call.model_dump(mode="json", exclude_defaults=True)} for call in transcript.tool_calls]
+    lines += [{"type": "skill", **use.model_dump(mode="json")} for use in transcript.skills_used]
+    lines.append({"type": "answer", "text": transcript.final_text, "finished": transcript.finished})
+    text = "".join(json.dumps(line, ensure_ascii=True, sort_keys=True) + "\n" for line in lines)
+    path.write_text(redact(text), encoding="ascii")
+
+
+def keep_file(path: Path, run_folder: Path, *, truncated: bool = False) -> FileRef | None:
+    """Name a file of the run folder with its size and digest; None when it is empty or not there."""
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return None
+    if not size:
+        path.unlink()
+        return None
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return FileRef(path=path.relative_to(run_folder).as_posix(), bytes=size, digest=digest, truncated=truncated)
+
+
+def keep_tree(workspace: Path, target: Path) -> None:
+    """Copy a workspace into the run; links stay links, special files are left out."""
+
+    def special(folder: str, names: list[str]) -> list[str]:
+        modes = ((name, os.lstat(os.path.join(folder, name)).st_mode) for name in names)  # noqa: PTH116, PTH118
+        return [name for name, mode in modes if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))]
+
+    shutil.copytree(workspace, target, symlinks=True, ignore=special, dirs_exist_ok=True)

@@ -1,0 +1,114 @@
+"""Before the first trial: read every case, leave ordinary tests out, take the run folder."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_skilleval import collection
+from pytest_skilleval.errors import OptionMistake, UserMistake
+from pytest_skilleval.journal import claim_run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_skilleval.collection import Evals
+    from pytest_skilleval.options import Settings
+
+__all__ = ["claim", "preflight", "select"]
+
+
+def preflight(evals: Evals, paths: Sequence[Path]) -> dict[str, Any]:
+    """Read all case files, find the skills and the provider.
+
+    Returns:
+        What is handed to the workers: the provider as detected.
+
+    Raises:
+        UserMistake: Something cannot be used; nothing has started yet.
+    """
+    evals.preflight(paths)
+    return evals.bench.info.model_dump(mode="json")
+
+
+def select(config: pytest.Config, items: list[pytest.Item], settings: Settings) -> None:
+    """Make Python cases known, refuse twins, and leave ordinary tests out when a flag selects evals.
+
+    Raises:
+        UserMistake: Two items are the same work item, or an option would bend the numbers.
+    """
+    for item in items:
+        if collection.eval_item(item) is None and isinstance(item, pytest.Function):
+            collection.adopt_function(item)
+    evals = [item for item in items if collection.eval_item(item) is not None]
+    if evals:
+        _refuse(config)
+        collection.assert_distinct(evals)
+    if settings.selects_evals and len(evals) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if collection.eval_item(item) is None])
+        items[:] = evals
+
+
+def _refuse(config: pytest.Config) -> None:
+    """Refuse what would bend the numbers."""
+    if config.getoption("reruns", None):
+        raise OptionMistake("--reruns: reruns turn misses into passes; use --trials N, which counts each trial")
+    if (config.getoption("count", None) or 1) > 1 and config.pluginmanager.hasplugin("repeat"):
+        raise OptionMistake("--count: repeats share one work item; use --trials N, which keeps trials apart")
+
+
+def claim(session: pytest.Session, evals: Evals) -> None:
+    """Take the run folder and write the plan, when there is something to run.
+
+    Raises:
+        UserMistake: The folder is taken, or cannot be made.
+    """
+    config = session.config
+    items = [item for item in session.items if collection.eval_item(item) is not None]
+    if not items or config.getoption("collectonly", default=False):
+        return
+    started = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    facts = {"environment": _environment(), "commit": _commit(evals.bench.settings.rootpath)}
+    plan = evals.plan(items, started, config.invocation_params.args, facts)  # type: ignore[arg-type] # str or PathLike
+    try:
+        claim_run(evals.bench.folder, plan)
+    except OSError as error:
+        raise OptionMistake(f"{evals.bench.folder}: {error.strerror or error}; choose another --skilleval-output") from None
+
+
+def _environment() -> dict[str, Any]:
+    packages = ("pytest-skilleval", "pytest", "pytest-xdist")
+    return {
+        "python": platform.python_version(),
+        "platform": sys.platform,
+        "machine": platform.machine(),
+        "packages": {name: importlib.metadata.version(name) for name in packages},
+    }
+
+
+def _commit(root: Path) -> dict[str, Any] | None:
+    """Return the commit that is measured, and whether files differ from it; None outside a repository."""
+    git = ("git", "-c", "core.fsmonitor=false", "-C", str(root))
+    try:
+        head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=False)
+        if head.returncode != 0:
+            return None
+        status = subprocess.run(
+            [*git, "status", "--porcelain", "--untracked-files=no"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"sha": head.stdout.strip(), "dirty": bool(status.stdout.strip())}
+
+
+def in_worker(session: pytest.Session, mistake: UserMistake) -> None:
+    """Send a mistake that only a worker could find to the controller, and run nothing."""
+    session.items[:] = []
+    session.config.workeroutput["skilleval_mistake"] = str(mistake)  # type: ignore[attr-defined] # xdist's

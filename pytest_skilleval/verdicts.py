@@ -1,0 +1,214 @@
+"""A run's journal, judged once: plan and records in, report out; same records, same bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_skilleval import summaries
+from pytest_skilleval.options import LANES
+from pytest_skilleval.records import (
+    GateResult,
+    GroupSummary,
+    Outcome,
+    PlannedTrial,
+    Report,
+    RunInfo,
+    TrialLine,
+    TrialRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_skilleval.journal import Entry
+    from pytest_skilleval.model import TrialId
+    from pytest_skilleval.options import Settings
+    from pytest_skilleval.records import Plan
+
+__all__ = ["VOLATILE", "gate", "judge", "red_gates", "run_status"]
+
+VOLATILE = ("id", "started", "finished", "argv")
+"""Keys of `run` that differ between two equal runs, as `timing` does."""
+
+
+def judge(
+    plan: Plan,
+    entries: Mapping[TrialId, Entry],
+    settings: Settings,
+    *,
+    finished: str,
+    strangers: Sequence[str] = (),
+    compare: Any = None,  # noqa: ANN401 - a comparison with a baseline, or None
+) -> Report:
+    """Judge a run.
+
+    Args:
+        plan: What it set out to do.
+        entries: What its journal holds of each planned trial.
+        settings: Gate, method and limits.
+        finished: ISO 8601, UTC.
+        strangers: Trial folders that nothing planned owns.
+        compare: A function from group summaries and trials to a comparison.
+    """
+    records = {trial: entry.record for trial, entry in entries.items() if entry.record is not None}
+    groups = summaries.group_trials(plan.trials, records)
+    group_rows = [summaries.summarise(key, group) for key, group in groups.items()]
+    damage = [line for entry in entries.values() for line in entry.damage]
+    counts = _counts(plan.trials, records)
+    status, reasons = run_status(counts, settings.max_errors)
+    reasons += [f"journal: {line}" for line in damage]
+    reasons += [f"journal: trials/{name} belongs to no planned trial" for name in strangers]
+    lift_rows = summaries.lifts(groups)
+    comparison = compare(groups, status) if compare is not None else None
+    conditions = dict.fromkeys(row.condition for row in sorted(group_rows, key=lambda row: summaries.order(("prompt", "", row.condition))))
+    return Report(
+        run=RunInfo(
+            id=plan.run,
+            status=status,
+            started=plan.started,
+            finished=finished,
+            argv=plan.argv,
+            provider=plan.provider,
+            lanes=tuple(lane for lane in LANES if any(row.lane == lane for row in group_rows)),
+            conditions=tuple(conditions),
+            trials=plan.trials_each,
+            seed=plan.seed,
+            method=settings.method,
+            planned=len(plan.trials),
+            counts=counts,
+            skills=plan.skills,
+            environment=plan.environment,
+            commit=plan.commit,
+            notes=plan.notes,
+            reasons=tuple(reasons),
+        ),
+        groups=tuple(group_rows),
+        lanes=tuple(summaries.lane_summaries(groups)),
+        lift=tuple(lift_rows),
+        readings=tuple(summaries.readings(lift_rows)),
+        routing=summaries.routing(groups),
+        noise=summaries.noise(groups),
+        power={},
+        comparison=comparison,
+        gate=gate(settings, counts, group_rows, comparison),
+        trials=tuple(_line(trial, entries[trial.id], plan) for trial in _sorted(plan.trials)),
+        timing=_timing(plan.trials, records),
+    )
+
+
+def _sorted(trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
+    return sorted(trials, key=lambda trial: (summaries.order(trial.id.group), trial.trial))
+
+
+def _counts(planned: Sequence[PlannedTrial], records: Mapping[TrialId, TrialRecord]) -> dict[str, int]:
+    counts = {outcome.value: 0 for outcome in Outcome}
+    for trial in planned:
+        record = records.get(trial.id)
+        counts[(record.outcome if record else Outcome.MISSING).value] += 1
+    return counts
+
+
+def run_status(counts: Mapping[str, int], max_errors: float) -> tuple[Literal["finished", "interrupted", "invalid"], list[str]]:
+    """Return whether a run can be trusted, and why not."""
+    planned = sum(counts.values())
+    reasons: list[str] = []
+    share = counts["error"] / (planned - counts["missing"]) if planned > counts["missing"] else 0.0
+    if counts["missing"]:
+        reasons.append(f"{counts['missing']} of {planned} planned trials have no result")
+    if share > max_errors:
+        reasons.append(f"{counts['error']} of {planned - counts['missing']} trials are errors ({share:.0%}); at most {max_errors:.0%} are allowed")
+        return "invalid", reasons
+    return ("interrupted" if counts["missing"] else "finished"), reasons
+
+
+def gate(settings: Settings, counts: Mapping[str, int], groups: Sequence[GroupSummary], comparison: Mapping[str, Any] | None) -> GateResult:
+    """Decide what makes the run red, besides single trials that are tests.
+
+    An error is always red: the run did not measure what it was asked to. So is a planned trial without a result.
+    """
+    reasons: list[str] = []
+    if counts["error"]:
+        reasons.append(f"{counts['error']} trials could not be measured")
+    if counts["missing"]:
+        reasons.append(f"{counts['missing']} planned trials have no result")
+    reasons += [f"{name}: {reason}" for name, reason in _red(settings.gate, groups, comparison)]
+    return GateResult(passed=not reasons, mode=settings.gate, reasons=tuple(reasons))
+
+
+def red_gates(report: Report, settings: Settings) -> list[tuple[str, str]]:
+    """Return name and reason of each gate that is red: pass rates below their floor, and regressions."""
+    return _red(settings.gate, report.groups, report.comparison)
+
+
+def _red(mode: str, groups: Sequence[GroupSummary], comparison: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    if mode == "never":
+        return []
+    red = []
+    for row in groups:
+        floor, rate = row.min_pass_rate, row.pass_rate
+        if floor is not None and rate.ci is not None and rate.ci[1] < floor:
+            reason = f"pass rate {rate.rate:.2f} (95% interval {rate.ci[0]:.2f} to {rate.ci[1]:.2f}, n={rate.n}) lies below min_pass_rate {floor:g}"
+            red.append((f"{row.lane}:{row.case}:{row.condition}", reason))
+    if comparison is not None and comparison["comparable"] and mode in ("auto", "regression"):
+        red += _regressions(comparison)
+    return red
+
+
+def _regressions(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
+    rows = [(f"{row['lane']}:{row['case']}:{row['condition']}", row) for row in comparison["groups"]]
+    rows.insert(0, ("overall", comparison["overall"]))
+    return [(name, row["text"]) for name, row in rows if row["verdict"] == "regressed"]
+
+
+def _line(trial: PlannedTrial, entry: Entry, plan: Plan) -> TrialLine:
+    record = entry.record
+    if record is None:
+        reason = "started, but never finished" if entry.intent is not None else "never started"
+        return TrialLine(
+            key=trial.id.key, lane=trial.lane, case=trial.case, condition=trial.condition, trial=trial.trial,
+            outcome=Outcome.MISSING, reason=reason, score=None, checks=(), selected_skill=None, error=None, tokens=None,
+            cost_usd=None, transcript=None,
+        )  # fmt: skip
+    return TrialLine(
+        key=trial.id.key,
+        lane=trial.lane,
+        case=trial.case,
+        condition=trial.condition,
+        trial=trial.trial,
+        outcome=record.outcome,
+        reason=record.reason,
+        score=record.score,
+        checks=record.checks,
+        selected_skill=record.selected_skill,
+        error=record.error,
+        tokens=record.tokens,
+        cost_usd=record.cost_usd,
+        transcript=record.transcript,
+        artifacts=record.artifacts,
+        exposure=record.exposure,
+        isolation=record.isolation,
+        notes=record.notes,
+    )
+
+
+def _timing(planned: Sequence[PlannedTrial], records: Mapping[TrialId, TrialRecord]) -> dict[str, Any]:
+    """Gather what differs between two equal runs."""
+    rows = {
+        trial.id.key: {
+            "started": record.timing.started,
+            "duration_s": round(record.timing.duration_s, 6),
+            "agent_s": round(record.timing.agent_s, 6),
+            "worker": record.timing.worker,
+            "attempt": record.timing.attempt,
+        }
+        for trial in _sorted(planned)
+        if (record := records.get(trial.id)) is not None
+    }
+    starts = [row["started"] for row in rows.values()]
+    ends = [row["started"] + row["duration_s"] for row in rows.values()]
+    return {
+        "wall_s": round(max(ends) - min(starts), 3) if rows else 0.0,
+        "trial_s": round(sum(row["duration_s"] for row in rows.values()), 3),
+        "workers": sorted({row["worker"] for row in rows.values()}),
+        "trials": rows,
+    }

@@ -1,0 +1,266 @@
+"""What all trials of one process share: settings, provider, skills, journal, and the spawner of supervisors."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import tomllib
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_skilleval.errors import OptionMistake, SkillMistake
+from pytest_skilleval.journal import Journal
+from pytest_skilleval.model import CONDITIONS, Case, Condition, Skill, TrialId
+from pytest_skilleval.providers import make_provider
+from pytest_skilleval.providers.base import Provider, ProviderSettings
+from pytest_skilleval.skillhistory import stale_skill
+from pytest_skilleval.skills import find_skills
+from pytest_skilleval.workspace.home import Home, home_base
+from pytest_skilleval.workspace.sandbox import Sandbox, SandboxPlan, SandboxUnavailable, detect
+from pytest_skilleval.workspace.spawn import Spawner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pytest_skilleval.options import Settings
+    from pytest_skilleval.records import ProviderInfo
+
+__all__ = ["Workbench"]
+
+_NAME_BYTES = 100
+"""A longer name may not fit a file system."""
+
+
+class Workbench:
+    """What all trials of one process share.
+
+    Args:
+        settings: What the user asked for.
+        run: The run's id.
+        token: Shared by all processes of the session; tells our run folder from a neighbour's.
+        worker: The name of this process, such as `gw0` or `main`.
+        info: What another process of the session has detected of the provider, or None to detect it here.
+        providers: Further providers from hooks.
+        conditions: Further conditions from hooks.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        run: str,
+        token: str,
+        worker: str = "main",
+        info: ProviderInfo | None = None,
+        providers: Mapping[str, Callable[[ProviderSettings], Provider]] | None = None,
+        conditions: Sequence[Condition] = (),
+    ) -> None:
+        self.settings = settings
+        self.run = run
+        self.token = token
+        self.worker = worker
+        self.environ = dict(os.environ)
+        self.conditions = CONDITIONS | {condition.name: condition for condition in conditions}
+        self.notes: dict[str, None] = {}
+        self.warnings: tuple[str, ...] = ()
+        self._providers = providers or {}
+        self._info = info
+        self._stale: dict[tuple[str, str], Skill | None] = {}
+        self._check_names()
+
+    def _check_names(self) -> None:
+        for name in self.settings.conditions:
+            if name != "all" and name not in self.conditions:
+                raise OptionMistake(f"--skilleval-condition={name}: choose from {', '.join(self.conditions)}, all")
+
+    # ------------------------------------------------------------------------------------------- who answers
+
+    @cached_property
+    def provider(self) -> Provider:
+        """Who answers."""
+        chosen = self.settings
+        name = chosen.provider.removeprefix("command:")
+        return make_provider(
+            chosen.provider,
+            ProviderSettings(
+                model=chosen.model,
+                effort=chosen.effort,
+                seed=chosen.seed,
+                environ=self.environ,
+                rootpath=chosen.rootpath,
+                options=_provider_table(chosen.rootpath, name),
+                record=chosen.record,
+                replay=chosen.replay,
+            ),
+            self._providers,
+        )
+
+    @property
+    def info(self) -> ProviderInfo:
+        """What is known of who answers; detected once a session."""
+        if self._info is None:
+            self._info, self.warnings = self.provider.detect()
+        return self._info
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        """Whether bubblewrap works here, tried once a process.
+
+        Raises:
+            OptionMistake: It is required and does not work.
+        """
+        if not self.provider.paid and self.settings.sandbox == "auto":
+            # The built-in simulations run only the project's own scripts; a sandbox would only make them slower.
+            return detect("off")
+        try:
+            return detect(self.settings.sandbox)
+        except SandboxUnavailable as error:
+            raise OptionMistake(f"--skilleval-sandbox=require: {error}") from None
+
+    # --------------------------------------------------------------------------------------------- the skills
+
+    @cached_property
+    def skills(self) -> dict[str, Skill]:
+        """The skills under test by name."""
+        return find_skills(self.settings.skills)
+
+    def skill_of(self, case: Case) -> Skill | None:
+        """Return the case's skill as it is now.
+
+        Raises:
+            SkillMistake: No folder holds it.
+        """
+        if case.skill is None:
+            return None
+        try:
+            return self.skills[case.skill]
+        except KeyError:
+            found = ", ".join(sorted(self.skills)) or "none"
+            places = ", ".join(_short(path, self.settings.rootpath) for path in self.settings.skills)
+            raise SkillMistake(
+                f"{_short(case.path, self.settings.rootpath)}:{case.line}: skill: {case.skill!r} lies in none of {places} "
+                f"(found: {found}); write its name, or name its folder with --skilleval-skills"
+            ) from None
+
+    def stale_of(self, case: Case) -> Skill | None:
+        """Return the stale version of the case's skill, or None where there is none; that is noted once."""
+        if case.skill is None:
+            return None
+        folder = str(case.folder / case.spec.stale) if case.spec.stale else ""
+        key = (case.skill, folder)
+        if key not in self._stale:
+            self._stale[key] = self._find_stale(case, folder)
+        return self._stale[key]
+
+    def _find_stale(self, case: Case, folder: str) -> Skill | None:
+        current = self.skill_of(case)
+        assert current is not None  # noqa: S101 - the caller has asked for a case with a skill
+        reference = folder or self.settings.stale
+        stale = stale_skill(reference, current.name, current, target=self.scratch, root=self.settings.rootpath)
+        if stale is None:
+            self.notes[f"stale left out for skill {current.name}: no earlier version found; name one with --skilleval-stale"] = None
+        elif stale.digest == current.digest:
+            self.notes[f"stale left out for skill {current.name}: the stale version equals the current one"] = None
+            return None
+        return stale
+
+    def visible(self, case: Case, condition: Condition) -> tuple[Skill, ...]:
+        """Return the skills that a condition installs or preloads, the case's own first."""
+        if condition.installs == "nothing" and not condition.preloads:
+            return ()
+        own = self.stale_of(case) if condition.installs == "stale" else self.skill_of(case)
+        others = [skill for name, skill in self.skills.items() if name != case.skill]
+        if condition.installs == "nothing" and own is not None:
+            return (own,)
+        return (own, *others) if own is not None else tuple(others)
+
+    def conditions_of(self, case: Case) -> tuple[Condition, ...]:
+        """Return the conditions under which a case runs, in the order of every table."""
+        asked = self.settings.conditions
+        own = case.spec.conditions or tuple(CONDITIONS)
+        names = own if not asked else [name for name in self._expand(asked) if not case.spec.conditions or name in own]
+        chosen = [condition for name, condition in self.conditions.items() if name in names]
+        return tuple(
+            condition
+            for condition in chosen
+            if condition.installs != "stale" or case.skill is None or self.stale_of(case) is not None
+        )
+
+    def _expand(self, asked: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(CONDITIONS) if "all" in asked else asked
+
+    # ---------------------------------------------------------------------------------------------- the places
+
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        return self.settings.output / self.run
+
+    @cached_property
+    def journal(self) -> Journal:
+        """Intents and records of this run."""
+        return Journal(self.folder, self.run)
+
+    @cached_property
+    def base(self) -> Path:
+        """Where homes go."""
+        return home_base(self.settings.rootpath)
+
+    @cached_property
+    def scratch(self) -> Path:
+        """A folder for this process, removed at its end."""
+        folder = self.base / self.run / f"scratch-{os.getpid()}"
+        self.base.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(parents=True, mode=0o700)
+        return folder
+
+    @cached_property
+    def spawner(self) -> Spawner:
+        """The fork server of this process, started at the first trial."""
+        return Spawner()
+
+    def sandbox_plan(self, place: Home, reads: tuple[Path, ...]) -> SandboxPlan | None:
+        """Return how an agent's command is boxed in, or None without a sandbox.
+
+        The project is hidden: its checkers and expected answers are no business of the agent.
+        """
+        sandbox = self.sandbox
+        if sandbox.kind == "none":
+            return None
+        return sandbox.plan(writable=(place.root,), readable=reads, hidden=(self.settings.rootpath,))
+
+    def bundle_folder(self, trial: TrialId) -> Path:
+        """Return where a trial's proof bundle is kept: unique in a run, since the work item is in its path."""
+        case = trial.case if len(trial.case.encode()) <= _NAME_BYTES else f"{trial.case[:20]}-{trial.folder}"
+        return self.folder / "bundles" / trial.lane / case / trial.condition / f"t{trial.trial}"
+
+    def close(self) -> None:
+        """Stop the fork server and remove this process's folders; the last process removes the shared ones."""
+        if "spawner" in self.__dict__:
+            self.spawner.close()
+        if "scratch" in self.__dict__:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+        if "base" in self.__dict__:
+            for folder in (self.base / self.run, self.base):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+
+def _short(path: Path, root: Path) -> str:
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+
+
+def _provider_table(root: Path, name: str) -> dict[str, Any]:
+    """Return `[tool.skilleval.providers.<name>]` of pyproject.toml, or nothing."""
+    path = root / "pyproject.toml"
+    if not re.fullmatch(r"[\w.-]+", name) or not path.is_file():
+        return {}
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise OptionMistake(f"{path}: {error}") from None
+    found = table.get("tool", {}).get("skilleval", {}).get("providers", {}).get(name, {})
+    return dict(found) if isinstance(found, dict) else {}

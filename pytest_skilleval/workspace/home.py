@@ -1,0 +1,168 @@
+"""An isolated home: where one trial lives, and the environment made from an allow-list.
+
+The layout of one trial, below a folder of the system's temp directory that only the user can enter:
+
+    <temp>/skilleval-<uid>/<run>/<digest>.lease   held by the trial's supervisor; a lease without owner is swept
+    <temp>/skilleval-<uid>/<run>/<digest>/
+        home/      HOME, XDG_*, the agents' config homes
+        tmp/       TMPDIR; a sibling of home, since codex refuses a home below its TMPDIR
+        work/      the working directory, its own git repository
+        scratch/   prompts, configs and streams; the agent is not pointed at it
+
+No part of a path names the case or the condition: the agent must not learn them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_skilleval.errors import OptionMistake
+
+from .spawn import Spawner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["ALLOWED", "Home", "home_base", "home_root", "lend_home", "make_home"]
+
+ALLOWED = (
+    "PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TZ", "TERM", "USER", "LOGNAME", "SHELL",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
+)  # fmt: skip
+"""Names that pass from the user's environment; all others stay out (a provider adds what it needs)."""
+
+_GIT_HEAD = "ref: refs/heads/main\n"
+_GIT_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
+_GIT_USER = (
+    "[user]\n\tname = Agent\n\temail = agent@example.invalid\n[init]\n\tdefaultBranch = main\n[safe]\n\tdirectory = *\n"
+)
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folders of one trial, and its environment."""
+
+    root: Path
+    home: Path
+    tmp: Path
+    work: Path
+    scratch: Path
+    env: Mapping[str, str]
+
+    def install_git(self) -> None:
+        """Make the working directory a git repository of its own.
+
+        Agents look for instructions upwards until a repository's root, so this fences them in. The four entries that
+        git asks of a repository are written by hand: `git init` costs as much as the rest of a trial's preparation.
+        """
+        git = self.work / ".git"
+        git.mkdir()
+        (git / "objects").mkdir()
+        (git / "refs").mkdir()
+        (git / "HEAD").write_text(_GIT_HEAD)
+        (git / "config").write_text(_GIT_CONFIG)
+
+
+def home_base(outside: Path) -> Path:
+    """Return the per-user folder for homes, outside the given tree.
+
+    Raises:
+        OptionMistake: Every temp directory lies inside that tree, or the folder belongs to somebody else.
+    """
+    fallbacks = [Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")]  # noqa: S108 - only a name; made 0700 below
+    tree = outside.resolve()
+    for temp in fallbacks:
+        if temp.is_dir() and not temp.resolve().is_relative_to(tree):
+            return temp.resolve() / f"skilleval-{os.getuid()}"
+    raise OptionMistake(
+        f"TMPDIR={tempfile.gettempdir()}: lies inside {tree}; agents would see the project. Set TMPDIR outside it"
+    )
+
+
+def home_root(base: Path, run: str, name: str) -> Path:
+    """Return where a trial's home goes, whether or not it is there."""
+    return base / run / name
+
+
+def make_home(base: Path, run: str, name: str, environ: Mapping[str, str]) -> Home:
+    """Make the folders of one trial.
+
+    Args:
+        base: From `home_base`.
+        run: The run's id.
+        name: The trial's digest.
+        environ: The user's environment.
+
+    Raises:
+        OptionMistake: The base belongs to somebody else.
+        OSError: A folder cannot be made, or is there already.
+    """
+    _own(base)
+    root = home_root(base, run, name)
+    (base / run).mkdir(mode=0o700, exist_ok=True)
+    root.mkdir(mode=0o700)
+    home, tmp, work, scratch = (root / part for part in ("home", "tmp", "work", "scratch"))
+    for folder in (home, tmp, work, scratch):
+        folder.mkdir()
+    (home / ".gitconfig").write_text(_GIT_USER)
+    return Home(root=root, home=home, tmp=tmp, work=work, scratch=scratch, env=_environment(root, home, tmp, environ))
+
+
+@contextmanager
+def lend_home(outside: Path, name: str, environ: Mapping[str, str]) -> Iterator[Home]:
+    """Lend an isolated home to a test that is no trial; processes that it leaves in there are killed.
+
+    Args:
+        outside: The tree that the home must not lie in.
+        name: Distinguishes the homes of one process.
+        environ: The user's environment.
+    """
+    base = home_base(outside)
+    run = f"fixture-{os.getpid()}"
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+    _own(base)
+    with Spawner() as spawner, spawner.lease(home_root(base, run, digest), base):
+        home = make_home(base, run, digest, environ)
+        home.install_git()
+        yield home
+    for folder in (base / run, base):
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def _own(base: Path) -> None:
+    base.mkdir(mode=0o700, exist_ok=True)
+    status = base.lstat()
+    if status.st_uid != os.getuid() or base.is_symlink():
+        raise OptionMistake(f"{base}: belongs to another user or is a link; remove it or set TMPDIR elsewhere")
+
+
+def _environment(root: Path, home: Path, tmp: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    env = {name: environ[name] for name in ALLOWED if name in environ}
+    env.setdefault("PATH", os.defpath)
+    env.setdefault("LANG", "C.UTF-8")
+    path = str(home)
+    return env | {
+        "HOME": path,
+        "XDG_CONFIG_HOME": f"{path}/.config",
+        "XDG_DATA_HOME": f"{path}/.local/share",
+        "XDG_STATE_HOME": f"{path}/.local/state",
+        "XDG_CACHE_HOME": f"{path}/.cache",
+        "XDG_RUNTIME_DIR": str(tmp),
+        "TMPDIR": str(tmp),
+        "TMP": str(tmp),
+        "TEMP": str(tmp),
+        "CLAUDE_CONFIG_DIR": f"{path}/.claude",
+        "CODEX_HOME": f"{path}/.codex",
+        "GEMINI_CLI_HOME": path,
+        "GIT_CONFIG_GLOBAL": f"{path}/.gitconfig",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CEILING_DIRECTORIES": str(root),
+        "SKILLEVAL_HOME": str(root),
+    }
