@@ -1,8 +1,9 @@
 """The small process of each worker that forks a supervisor for each trial: no interpreter start, no thread, no lock.
 
     worker                                fork server (a fresh interpreter, started at the first trial)
-    1. starts it                      ->  imports what a supervisor needs, answers "ready"
-    2. a home and one end of a socket ->  forks; the child serves that socket and has nothing else in common with it
+    1. starts it                      ->  imports what a supervisor needs, forks a spare one, answers "ready"
+    2. a home and one end of a socket ->  hands both to the spare, which serves that socket and has nothing else in
+                                          common with this process; forks the next spare while the trial runs
     3. closes its end, or dies        ->  waits for its supervisors, exits
 
 Of a supervisor that was killed it inherits the orphans, and kills them.
@@ -11,17 +12,16 @@ Of a supervisor that was killed it inherits the orphans, and kills them.
 from __future__ import annotations
 
 import gc
-import json
 import os
 import select
 import signal
 import socket
 import sys
 import time
-import traceback
 
+from .launch import settle_signals
 from .processes import process_tree
-from .supervisor import supervise
+from .supervisor import stand_by
 
 _ORPHAN_SECONDS = 2.0
 
@@ -34,9 +34,11 @@ def main(control: int, worker: int, *, portable: bool) -> None:
         worker: A process descriptor of the worker, or -1.
         portable: Do without what only Linux has.
     """
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    settle_signals()
     os.umask(0o077)
+    for descriptor in (control, worker):
+        if descriptor >= 0:
+            os.set_inheritable(descriptor, False)  # noqa: FBT003 - positional only
     line = socket.socket(fileno=control)
     ForkServer(line, worker, portable=portable).serve()
 
@@ -57,6 +59,7 @@ class ForkServer:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         gc.freeze()  # the collector would touch, and so copy, every shared page in each child
         gc.disable()
+        self._spare = self._fork()
         line.sendall(b"ready\n")
         _silence_stderr()
 
@@ -74,35 +77,39 @@ class ForkServer:
                 if descriptor == self._wake:
                     os.read(self._wake, 4096)
                     self._take_in()
-                elif descriptor == self._worker or not self._obey():
+                elif listening and (descriptor == self._worker or not self._obey()):
                     listening = False
+                    self._spare.close()
 
     def _obey(self) -> bool:
-        data, descriptors, _, _ = socket.recv_fds(self._line, 1 << 16, 1)
-        if not data or not descriptors:
+        """Pass a trial on to the spare supervisor; False when the worker has closed its end."""
+        request, descriptors, _, _ = socket.recv_fds(self._line, 1 << 16, 1)
+        if not request or not descriptors:
             return False
-        home = json.loads(data)["home"]
-        link = socket.socket(fileno=descriptors[0])
-        pid = os.fork()
-        if pid == 0:
-            self._be_supervisor(link, home)
-        self._supervisors.add(pid)
-        link.close()
+        try:
+            socket.send_fds(self._spare, [request], descriptors)
+        except OSError:  # somebody killed the spare
+            self._spare.close()
+            self._spare = self._fork()
+            socket.send_fds(self._spare, [request], descriptors)
+        os.close(descriptors[0])
+        self._spare.close()
+        self._spare = self._fork()
         return True
 
-    def _be_supervisor(self, link: socket.socket, home: str) -> None:
-        try:
+    def _fork(self) -> socket.socket:
+        """Fork a supervisor that waits for its trial; return the socket to tell it."""
+        ours, theirs = socket.socketpair()
+        pid = os.fork()
+        if pid == 0:
+            ours.close()
+            self._line.close()
             signal.set_wakeup_fd(-1)
             os.setsid()
-            self._line.close()
-            supervise(link, self._worker, home, portable=self._portable)
-        except BaseException:  # noqa: BLE001 - must not return into the fork server's loop
-            text = traceback.format_exc()
-            try:
-                link.sendall(json.dumps({"broken": text}).encode() + b"\n")
-            except OSError:
-                os._exit(1)
-        os._exit(0)
+            stand_by(theirs, self._worker, portable=self._portable)
+        theirs.close()
+        self._supervisors.add(pid)
+        return ours
 
     def _take_in(self) -> None:
         """Reap supervisors; when one was killed, kill the orphans it left."""

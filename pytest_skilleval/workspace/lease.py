@@ -7,7 +7,6 @@ import fcntl
 import itertools
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +25,8 @@ def check_home(home: Path, base: Path) -> None:
     Raises:
         NotOursError: With the path and the reason.
     """
+    import tempfile  # noqa: PLC0415 - heavy, and only workers ask
+
     if not home.is_absolute() or not base.is_absolute():
         raise NotOursError(f"the home {home} and its base {base} must be absolute paths")
     real_base = os.path.realpath(base)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import os
 import signal
 import sys
@@ -93,7 +94,7 @@ class LinuxTree(GroupTree):
     def __init__(self) -> None:
         super().__init__()
         self._pid = os.getpid()
-        if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        if _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
     def members(self) -> list[int]:
@@ -127,6 +128,11 @@ class LinuxTree(GroupTree):
                     killed.add(pid)
             if len(killed) == before:
                 time.sleep(0.001)  # all are signalled; the kernel takes them down
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def process_tree(*, portable: bool = False) -> GroupTree:

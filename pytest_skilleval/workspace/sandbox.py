@@ -30,8 +30,8 @@ class SandboxUnavailable(SkillevalError):  # noqa: N818 - reads as what it is, l
 class SandboxPlan:
     """What one command may see: the system read-only, its home and working folder, and what is named here.
 
-    Folders of temporary files and of users (`/tmp`, `/home`, `/root`, `/run`, the user's home ...) are empty inside,
-    but for programs that lie there: the interpreter, the folders of PATH, the command itself. The network is kept, since
+    Folders of temporary files and of users (`/tmp`, `/home`, `/root`, `/run`, the user's home) are empty inside, but
+    for programs that lie there: the interpreter, the folders of PATH, the command itself. The network is kept, since
     agents need their provider.
     """
 

@@ -22,12 +22,12 @@ import select
 import signal
 import socket
 import time
-from typing import Any
+from typing import Any, NoReturn
 
 from .launch import fs_bytes
 from .lease import Lease
 from .output import CHUNK
-from .processes import process_tree
+from .processes import GroupTree, process_tree
 from .running import KILL_SECONDS, Running
 
 
@@ -42,17 +42,14 @@ class Link:
         line: The socket to the worker.
         worker: A process descriptor of the worker, or -1 where there is none. The socket alone would not tell of its
             death while a process that it forked keeps a copy.
+        wake: A pipe that becomes readable when a child ends.
     """
 
-    def __init__(self, line: socket.socket, worker: int) -> None:
+    def __init__(self, line: socket.socket, worker: int, wake: int) -> None:
         self._line = line
         self._worker = worker
+        self._wake = wake
         self._inbox = b""
-        self._wake, wake_write = os.pipe()
-        for descriptor in (self._wake, wake_write):
-            os.set_blocking(descriptor, False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)  # ended children are reaped in the loop, woken by this pipe
-        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
 
     def descriptors(self) -> list[int]:
         """Return what to wait for."""
@@ -89,11 +86,35 @@ class Link:
         self._line.sendall(json.dumps(message).encode() + b"\n")
 
 
-def supervise(line: socket.socket, worker: int, home: str, *, portable: bool = False) -> None:
+def stand_by(control: socket.socket, worker: int, *, portable: bool) -> NoReturn:
+    """Be a supervisor, from the fork to the exit: wait for a trial, serve it.
+
+    Args:
+        control: Socket on which the fork server sends the trial: its home, and the socket of its worker.
+        worker: A process descriptor of the worker, or -1.
+        portable: Do without the sub-reaper.
+    """
+    line = None
+    try:
+        tree = process_tree(portable=portable)
+        wake = _wake_at_child_end()
+        request, descriptors, _, _ = socket.recv_fds(control, CHUNK, 1)
+        control.close()
+        if descriptors:
+            # As received it would outlive exec, and so reach the agent.
+            os.set_inheritable(descriptors[0], False)  # noqa: FBT003 - positional only
+            line = socket.socket(fileno=descriptors[0])
+            supervise(Link(line, worker, wake), tree, fs_bytes(json.loads(request)["home"]))
+    except BaseException as error:  # noqa: BLE001 - a forked process must not return into the fork server's loop
+        if line is not None:
+            _last_words(line, error)
+        os._exit(1)
+    os._exit(0)
+
+
+def supervise(link: Link, tree: GroupTree, home: bytes) -> None:
     """Serve one trial until it is released or its worker is gone."""
-    tree = process_tree(portable=portable)
-    link = Link(line, worker)
-    lease = Lease(fs_bytes(home))
+    lease = Lease(home)
     try:
         link.send({"ready": os.getpid()})
         while True:
@@ -106,7 +127,7 @@ def supervise(line: socket.socket, worker: int, home: str, *, portable: bool = F
                 tree.reap()
             order = link.take()
             if "run" in order:
-                link.send({"ended": Running(order["run"], fs_bytes(home), tree, link).run()})
+                link.send({"ended": Running(order["run"], home, tree, link).run()})
             elif "release" in order:
                 killed, dead = tree.kill(time.monotonic() + KILL_SECONDS)
                 problems = lease.close(remove_home=order["release"]["remove"])
@@ -115,3 +136,26 @@ def supervise(line: socket.socket, worker: int, home: str, *, portable: bool = F
     except (WorkerLostError, ConnectionError):
         tree.kill(time.monotonic() + KILL_SECONDS)
         lease.close(remove_home=True)
+    except BaseException:
+        tree.kill(time.monotonic() + KILL_SECONDS)  # a defect of ours must not leave an agent at work
+        raise
+
+
+def _wake_at_child_end() -> int:
+    """Return a pipe that becomes readable when a child ends, so that waiting for it and for output is one call."""
+    reading, writing = os.pipe()
+    for descriptor in (reading, writing):
+        os.set_blocking(descriptor, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    return reading
+
+
+def _last_words(line: socket.socket, error: BaseException) -> None:
+    import traceback  # noqa: PLC0415 - not needed unless something broke
+
+    text = f"{error}" if isinstance(error, OSError) else "".join(traceback.format_exception(error))
+    try:
+        line.sendall(json.dumps({"broken": text}).encode() + b"\n")
+    except OSError:
+        return
