@@ -273,8 +273,12 @@ class Trials:
         self.outcome.attach(item, call, report)
         return report
 
+    def pytest_sessionfinish(self) -> None:
+        """Stop the fork server and remove this process's folders; a worker is not given the time to do it later."""
+        self.evals.bench.close()
+
     def pytest_unconfigure(self) -> None:
-        """Stop the fork server and remove this process's folders."""
+        """Do the same where the session came to no proper end."""
         self.evals.bench.close()
 
 

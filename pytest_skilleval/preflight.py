@@ -34,6 +34,7 @@ def preflight(evals: Evals, paths: Sequence[Path]) -> dict[str, Any]:
     Raises:
         UserMistake: Something cannot be used; nothing has started yet.
     """
+    evals.bench.sweep()
     evals.preflight(paths)
     return evals.bench.info.model_dump(mode="json")
 

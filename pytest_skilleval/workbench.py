@@ -21,6 +21,7 @@ from pytest_skilleval.skills import find_skills
 from pytest_skilleval.workspace.home import Home, home_base
 from pytest_skilleval.workspace.sandbox import Sandbox, SandboxPlan, SandboxUnavailable, detect
 from pytest_skilleval.workspace.spawn import Spawner
+from pytest_skilleval.workspace.sweep import sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -214,7 +215,8 @@ class Workbench:
         """A folder for this process, removed at its end."""
         folder = self.base / self.run / f"scratch-{os.getpid()}"
         self.base.mkdir(mode=0o700, exist_ok=True)
-        folder.mkdir(parents=True, mode=0o700)
+        folder.parent.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700)
         return folder
 
     @cached_property
@@ -237,16 +239,34 @@ class Workbench:
         case = trial.case if len(trial.case.encode()) <= _NAME_BYTES else f"{trial.case[:20]}-{trial.folder}"
         return self.folder / "bundles" / trial.lane / case / trial.condition / f"t{trial.trial}"
 
+    def sweep(self) -> None:
+        """Kill and remove what earlier, killed runs left; a living neighbour stays untouched."""
+        if not self.base.is_dir():
+            return
+        swept = sweep(self.base)
+        if swept.homes or swept.processes:
+            self.notes[f"an earlier run was killed: {swept.processes} of its processes ended, {swept.homes} homes removed"] = None
+
     def close(self) -> None:
-        """Stop the fork server and remove this process's folders; the last process removes the shared ones."""
-        if "spawner" in self.__dict__:
-            self.spawner.close()
-        if "scratch" in self.__dict__:
-            shutil.rmtree(self.scratch, ignore_errors=True)
-        if "base" in self.__dict__:
-            for folder in (self.base / self.run, self.base):
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
+        """Stop the fork server and remove this process's folders; the last process removes the shared ones.
+
+        May be called twice.
+        """
+        if (spawner := self.__dict__.pop("spawner", None)) is not None:
+            spawner.close()
+        if (scratch := self.__dict__.pop("scratch", None)) is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+        base = self.__dict__.get("base")
+        if base is None or not base.is_dir():
+            return
+        if self.worker == "main":
+            # Workers that were killed leave folders behind; their supervisors have removed the homes by now.
+            for left in (base / self.run).glob("scratch-*"):
+                shutil.rmtree(left, ignore_errors=True)
+            sweep(base)
+        for folder in (base / self.run, base):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
 def _short(path: Path, root: Path) -> str:

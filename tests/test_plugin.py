@@ -281,25 +281,18 @@ def test_the_home_fixture_isolates_any_test_and_is_removed(any_mode: Project) ->
     assert not any_mode.path.__class__(root).exists()
 
 
-def test_the_records_are_on_disk_before_the_test_returns(project: Project) -> None:
+def test_the_record_is_on_disk_before_the_test_returns(project: Project) -> None:
     project.case()
     project.write(
         "conftest.py",
-        """
-        import pytest
-
-        @pytest.hookimpl(wrapper=True)
-        def pytest_pyfunc_call(pyfuncitem):
-            result = yield
-            (record,) = pyfuncitem.config.rootpath.glob(".skilleval/runs/*/trials/*/record.json")
-            assert '"outcome":"passed"' in record.read_text()
-            pyfuncitem.config.rootpath.joinpath("seen.txt").write_text("yes")
-            return result
-        """.replace("\n        ", "\n"),
-    )
-    # A conftest's wrapper that is not tryfirst lies inside the plugin's: it returns before the record is written.
-    project.path.joinpath("conftest.py").write_text(
-        project.path.joinpath("conftest.py").read_text().replace("wrapper=True", "wrapper=True, tryfirst=True")
+        "import pytest\n"
+        "@pytest.hookimpl(wrapper=True)\n"
+        "def pytest_runtest_call(item):\n"
+        "    result = yield\n"
+        "    (record,) = item.config.rootpath.glob('.skilleval/runs/*/trials/*/record.json')\n"
+        "    assert '\"outcome\":\"passed\"' in record.read_text()\n"
+        "    item.config.rootpath.joinpath('seen.txt').write_text('yes')\n"
+        "    return result\n",
     )
     assert project.run().ret == 0
     assert (project.path / "seen.txt").read_text() == "yes"
