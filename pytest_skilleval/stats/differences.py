@@ -14,8 +14,10 @@ __all__ = [
     "Difference",
     "Tally",
     "combine_differences",
+    "difference_of_differences",
     "fieller",
     "moderated_t",
+    "moderated_variance",
     "newcombe",
     "paired_difference",
     "pooled_variance",
@@ -75,6 +77,23 @@ def pooled_variance(first: Sequence[float], second: Sequence[float]) -> float | 
     return squares / df
 
 
+def moderated_variance(
+    first: Sequence[float], second: Sequence[float], run_variance: float, *, prior_df: float = PRIOR_DF
+) -> float:
+    """Variance within two samples that borrows from the run: (prior_df · s0² + SSW) / (prior_df + T1 + T2 - 2).
+
+    Args:
+        first: Values of one run, at least one.
+        second: The same of the other run.
+        run_variance: s0², the mean of `pooled_variance` over the run's groups.
+        prior_df: How many degrees of freedom s0² counts for.
+
+    Source: Smyth (2004), Statistical Applications in Genetics and Molecular Biology 3(1), with a fixed prior weight.
+    """
+    df = len(first) + len(second) - 2
+    return (prior_df * run_variance + df * (pooled_variance(first, second) or 0.0)) / (prior_df + df)
+
+
 def moderated_t(
     first: Sequence[float],
     second: Sequence[float],
@@ -85,26 +104,23 @@ def moderated_t(
 ) -> Difference:
     """Difference of two mean scores with a t interval whose variance borrows from the run.
 
-    With df = T1 + T2 - 2 and SSW the sum of squares within both samples, v = (prior_df · s0² + SSW) / (prior_df + df);
-    d ± t(prior_df + df) · √(v (1/T1 + 1/T2)), clipped to [-1, 1]. So few trials that agree by luck never give a point.
+    d ± t(prior_df + T1 + T2 - 2) · √(v (1/T1 + 1/T2)) with v of `moderated_variance`, clipped to [-1, 1]: few trials
+    that agree by luck never give a point.
 
     Args:
         first: Scores in [0, 1], at least one.
         second: The same of the other run.
-        run_variance: s0², the mean of `pooled_variance` over the run's groups.
-        prior_df: How many degrees of freedom s0² counts for.
+        run_variance: See `moderated_variance`.
+        prior_df: See `moderated_variance`.
         confidence: Nominal coverage.
 
-    Edges: where the whole run has no variance (s0² and SSW 0), Newcombe's interval on the sums of the scores.
-
-    Source: Smyth (2004), Statistical Applications in Genetics and Molecular Biology 3(1), with a fixed prior weight.
+    Edges: where the whole run has no variance, Newcombe's interval on the sums of the scores.
     """
-    df = len(first) + len(second) - 2
-    own = pooled_variance(first, second)
-    variance = (prior_df * run_variance + df * (own or 0.0)) / (prior_df + df)
-    if math.sqrt(variance) < ROUNDING:
+    spread = math.sqrt(moderated_variance(first, second, run_variance, prior_df=prior_df))
+    if spread < ROUNDING:
         return newcombe(math.fsum(first), len(first), math.fsum(second), len(second), confidence=confidence)
-    half = t_quantile(0.5 + confidence / 2, prior_df + df) * math.sqrt(variance * (1 / len(first) + 1 / len(second)))
+    df = prior_df + len(first) + len(second) - 2
+    half = t_quantile(0.5 + confidence / 2, df) * spread * math.sqrt(1 / len(first) + 1 / len(second))
     delta = mean(second) - mean(first)
     return Difference(delta, clip(Interval(delta - half, delta + half), -1.0, 1.0))
 
@@ -148,6 +164,33 @@ def combine_differences(first: Difference, second: Difference) -> Difference:
     lower = delta - math.hypot(second.delta - second.interval.lower, first.interval.upper - first.delta)
     upper = delta + math.hypot(second.interval.upper - second.delta, first.delta - first.interval.lower)
     return Difference(delta, clip(Interval(lower, upper), -2.0, 2.0))
+
+
+def difference_of_differences(
+    controls: tuple[Sequence[float], Sequence[float]],
+    deciding: tuple[Sequence[float], Sequence[float]],
+    *,
+    confidence: float = 0.95,
+) -> Difference:
+    """How much more the deciding groups changed than the controls of the same cases, in [-2, 2].
+
+    Args:
+        controls: (baseline, candidate) of the control groups: one mean a case each, in [0, 1]; at least one case.
+        deciding: The same of the deciding groups, case by case.
+        confidence: Nominal coverage.
+
+    A t interval over cases, as in `paired_difference`; where t gives nothing or a point, `combine_differences` of both.
+    """
+    first = [b - a for a, b in zip(*controls, strict=True)]
+    second = [b - a for a, b in zip(*deciding, strict=True)]
+    differences = [b - a for a, b in zip(first, second, strict=True)]
+    delta, spread, cases = mean(differences), sd(differences), len(differences)
+    if spread is None or spread < ROUNDING:
+        return combine_differences(
+            paired_difference(*controls, confidence=confidence), paired_difference(*deciding, confidence=confidence)
+        )
+    half = t_quantile(0.5 + confidence / 2, cases - 1) * spread / math.sqrt(cases)
+    return Difference(delta, clip(Interval(delta - half, delta + half), -2.0, 2.0))
 
 
 def win_loss_tie(first: Sequence[float], second: Sequence[float]) -> Tally:

@@ -10,7 +10,16 @@ import numpy as np
 from .intervals import ROUNDING
 from .permutation import Chance
 
-__all__ = ["StepUp", "discrete_step_up", "expected_by_chance"]
+__all__ = ["Attainable", "StepUp", "attainable_level", "discrete_step_up", "expected_by_chance"]
+
+
+class Attainable(NamedTuple):
+    """What a family can reach at a level."""
+
+    p: float | None
+    """The largest p of a lone changed group that reaches the level; None when none can."""
+    expected: float
+    """E of it: the probability of any verdict when nothing changed, at most (but for two at once)."""
 
 
 class StepUp(NamedTuple):
@@ -26,6 +35,15 @@ def expected_by_chance(p: float, chance: Chance) -> float:
     """E(p) = Σ F_j(p): the expected number of groups with a p-value as small when nothing changed."""
     within = np.searchsorted(chance.attainable, p * (1 + ROUNDING), side="right")
     return float(chance.share[:within].sum())
+
+
+def attainable_level(chance: Chance, level: float, largest_p: float) -> Attainable:
+    """The largest attainable p, up to `largest_p`, whose E is at most the level."""
+    steps = np.cumsum(chance.share)
+    reached = np.flatnonzero((steps <= level * (1 + ROUNDING)) & (chance.attainable <= largest_p * (1 + ROUNDING)))
+    if not len(reached):
+        return Attainable(None, 0.0)
+    return Attainable(float(chance.attainable[reached[-1]]), float(steps[reached[-1]]))
 
 
 def discrete_step_up(p: Sequence[float], chance: Chance, horizon: float) -> StepUp:

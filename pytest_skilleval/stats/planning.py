@@ -16,6 +16,8 @@ __all__ = [
     "cases_needed",
     "design_limits",
     "detectable_change",
+    "least_visible_change",
+    "least_visible_overall",
     "min_trials_for_case_verdict",
     "smallest_detectable",
     "standard_error",
@@ -157,7 +159,7 @@ def between_case_variance(differences: Sequence[float], flip_base: float, flip_c
     return 0.0 if spread is None else max(0.0, spread**2 - (flip_base + flip_cand) / (2 * trials))
 
 
-def min_trials_for_case_verdict(reversible: int, levels: Levels = DEFAULT_LEVELS) -> int:
+def min_trials_for_case_verdict(reversible: int, levels: Levels = DEFAULT_LEVELS, level: float | None = None) -> int:
     """The fewest trials with which one group that reverses completely gets a verdict.
 
     A complete reversal has p = 2 / C(2T, T), and E(p) counts each group that could reverse completely by chance.
@@ -165,13 +167,39 @@ def min_trials_for_case_verdict(reversible: int, levels: Levels = DEFAULT_LEVELS
     Args:
         reversible: Groups that could reverse completely by chance, the one in question among them; at least 1.
         levels: What p and E(p) must not exceed.
+        level: What E(p) must not exceed instead.
     """
+    family = levels.cases if level is None else level
     trials = 2
     while True:
         p = 2 / math.comb(2 * trials, trials)
-        if p <= levels.case_p and max(1, reversible) * p <= levels.cases:
+        if p <= levels.case_p and max(1, reversible) * p <= family:
             return trials
         trials += 1
+
+
+def least_visible_change(t1: int, t2: int, p: float) -> float | None:
+    """The smallest drop from "all pass" that a group's relabelling test can give so small a p; None where none can.
+
+    With f failures, all in the candidate, the p-value is (C(T2, f) + [T1 <= T2] C(T1, f)) / C(T1 + T2, f), the second
+    term being the relabellings that are as extreme the other way.
+    """
+    for failures in range(1, t2 + 1):
+        ways = math.comb(t2, failures) + (math.comb(t1, failures) if t1 <= t2 else 0)
+        if ways / math.comb(t1 + t2, failures) <= p * (1 + 1e-9):
+            return failures / t2
+    return None
+
+
+def least_visible_overall(trials: int, level: float) -> float | None:
+    """The smallest drop from "all pass" that the overall test can call: k failures, all in one run, have p = 2^-k.
+
+    Args:
+        trials: Of one run, all groups together.
+        level: Of the overall test.
+    """
+    failures = math.ceil(-math.log2(level))
+    return failures / trials if failures <= trials else None
 
 
 def design_limits(
