@@ -76,6 +76,10 @@ class Evals:
             )
         return [case for case in self._cases[path] if self.selects(case)]
 
+    def selected(self) -> list[Case]:
+        """Return the cases of all files that were read, as far as they are asked for."""
+        return [case for cases in self._cases.values() for case in cases if self.selects(case)]
+
     def selects(self, case: Case) -> bool:
         """Tell whether lane and id are asked for."""
         settings = self.bench.settings

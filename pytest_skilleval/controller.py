@@ -8,29 +8,46 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_skilleval import store, verdicts
+from pytest_skilleval import comparison, store, verdicts
 from pytest_skilleval.journal import read_plan
 from pytest_skilleval.reports import render
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_skilleval.comparison import Baseline
     from pytest_skilleval.options import Settings
-    from pytest_skilleval.records import Report
+    from pytest_skilleval.records import ProviderInfo, Report
 
-__all__ = ["Controller", "open_controller"]
+__all__ = ["Controller", "open_baseline", "open_controller"]
 
 OK, TESTS_FAILED, INTERRUPTED = 0, 1, 2
 
 
-def open_controller(settings: Settings, run: str, token: str) -> Controller | None:
+def open_baseline(settings: Settings, provider: ProviderInfo) -> Baseline | None:
+    """Read the baseline and check it, before the first agent starts; None when none is asked for.
+
+    Raises:
+        BaselineMistake: It cannot be found, read or compared with.
+    """
+    if settings.compare_baseline is None:
+        return None
+    path = store.find_run(settings.output, settings.compare_baseline, settings.rootpath)
+    if path.is_file():
+        return comparison.accept(store.read_report(path), path.read_bytes(), provider, settings)
+    gathered = store.gather(path)
+    report = verdicts.judge(gathered.plan, gathered.entries, settings, finished=store.now())
+    return comparison.accept(report, b"", provider, settings)
+
+
+def open_controller(settings: Settings, run: str, token: str, baseline: Baseline | None) -> Controller | None:
     """Return the controller of this session's run, or None when the session had no evals."""
     folder = settings.output / run
     try:
         plan = read_plan(folder)
     except FileNotFoundError:
         return None
-    return Controller(settings, folder) if plan.token == token else None
+    return Controller(settings, folder, baseline) if plan.token == token else None
 
 
 class Controller:
@@ -39,10 +56,12 @@ class Controller:
     Args:
         settings: What the user asked for.
         folder: The run folder.
+        baseline: What to compare with, as it was before the first agent.
     """
 
-    def __init__(self, settings: Settings, folder: Path) -> None:
+    def __init__(self, settings: Settings, folder: Path, baseline: Baseline | None = None) -> None:
         self.settings = settings
+        self.baseline = baseline
         self.folder = folder
         self.report: Report | None = None
         self.paths: dict[str, str] = {}
@@ -53,7 +72,12 @@ class Controller:
         if self.report is None:
             gathered = store.gather(self.folder)
             self.report = verdicts.judge(
-                gathered.plan, gathered.entries, self.settings, finished=store.now(), strangers=gathered.strangers
+                gathered.plan,
+                gathered.entries,
+                self.settings,
+                finished=store.now(),
+                strangers=gathered.strangers,
+                compare=None if self.baseline is None else comparison.comparer(self.baseline, self.settings),
             )
         return self.report
 

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_skilleval.collection import Evals
+    from pytest_skilleval.comparison import Baseline
     from pytest_skilleval.controller import Controller
     from pytest_skilleval.options import Settings
     from pytest_skilleval.trial import Trial
     from pytest_skilleval.workspace.home import Home
 
 SETTINGS = options.SETTINGS
+BASELINE: pytest.StashKey[Baseline | None] = pytest.StashKey()
 CONTROLLER: pytest.StashKey[Controller | None] = pytest.StashKey()
 TALLY: pytest.StashKey[Tally] = pytest.StashKey()
 HANDOVER: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
@@ -159,6 +161,21 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         from pytest_skilleval import preflight
 
         config.stash[HANDOVER]["info"] = _usage(preflight.preflight, evals_of(config), paths)
+    if config.stash[SETTINGS].compare_baseline is not None and not is_worker(config):
+        from pytest_skilleval import controller
+
+        config.stash[BASELINE] = _usage(controller.open_baseline, config.stash[SETTINGS], evals_of(config).bench.info)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say what will run and what it could not tell, before the first agent starts."""
+    if is_worker(config) or config.stash[HANDOVER]["info"] is None:
+        return []
+    from pytest_skilleval import preflight
+    from pytest_skilleval.reports import opening
+
+    evals = evals_of(config)
+    return opening.header_lines(config.stash[SETTINGS], evals.bench.info, preflight.groups(evals), config.stash.get(BASELINE, None))
 
 
 def _case_files(config: pytest.Config) -> Iterator[Path]:
@@ -351,5 +368,7 @@ def controller_of(config: pytest.Config) -> Controller | None:
     from pytest_skilleval.controller import open_controller
 
     if CONTROLLER not in config.stash:
-        config.stash[CONTROLLER] = open_controller(config.stash[SETTINGS], handed["run"], handed["token"])
+        config.stash[CONTROLLER] = open_controller(
+            config.stash[SETTINGS], handed["run"], handed["token"], config.stash.get(BASELINE, None)
+        )
     return config.stash[CONTROLLER]

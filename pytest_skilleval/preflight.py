@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_skilleval.collection import Evals
     from pytest_skilleval.options import Settings
 
-__all__ = ["claim", "preflight", "select"]
+__all__ = ["claim", "groups", "preflight", "select"]
 
 
 def preflight(evals: Evals, paths: Sequence[Path]) -> dict[str, Any]:
@@ -37,6 +37,12 @@ def preflight(evals: Evals, paths: Sequence[Path]) -> dict[str, Any]:
     evals.bench.sweep()
     evals.preflight(paths)
     return evals.bench.info.model_dump(mode="json")
+
+
+def groups(evals: Evals) -> list[tuple[str, str, str]]:
+    """Return lane, case and condition of everything that the case files will run."""
+    found = (work.id.group for case in evals.selected() for work in evals.work(case) if work.trial == 1)
+    return list(found)
 
 
 def select(config: pytest.Config, items: list[pytest.Item], settings: Settings) -> None:

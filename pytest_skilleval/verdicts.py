@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_skilleval import summaries
+from pytest_skilleval.comparison import power
 from pytest_skilleval.options import LANES
 from pytest_skilleval.records import (
     GateResult,
@@ -18,7 +19,7 @@ from pytest_skilleval.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_skilleval.journal import Entry
     from pytest_skilleval.model import TrialId
@@ -38,7 +39,7 @@ def judge(
     *,
     finished: str,
     strangers: Sequence[str] = (),
-    compare: Any = None,  # noqa: ANN401 - a comparison with a baseline, or None
+    compare: Callable[[summaries.Trials, Sequence[GroupSummary], str, str], dict[str, Any]] | None = None,
 ) -> Report:
     """Judge a run.
 
@@ -48,7 +49,7 @@ def judge(
         settings: Gate, method and limits.
         finished: ISO 8601, UTC.
         strangers: Trial folders that nothing planned owns.
-        compare: A function from group summaries and trials to a comparison.
+        compare: From trials, summaries, status and run id to a comparison with the baseline.
     """
     records = {trial: entry.record for trial, entry in entries.items() if entry.record is not None}
     groups = summaries.group_trials(plan.trials, records)
@@ -59,7 +60,8 @@ def judge(
     reasons += [f"journal: {line}" for line in damage]
     reasons += [f"journal: trials/{name} belongs to no planned trial" for name in strangers]
     lift_rows = summaries.lifts(groups)
-    comparison = compare(groups, status) if compare is not None else None
+    comparison = compare(groups, group_rows, status, plan.run) if compare is not None else None
+    noise = summaries.noise(groups)
     conditions = dict.fromkeys(row.condition for row in sorted(group_rows, key=lambda row: summaries.order(("prompt", "", row.condition))))
     return Report(
         run=RunInfo(
@@ -87,8 +89,8 @@ def judge(
         lift=tuple(lift_rows),
         readings=tuple(summaries.readings(lift_rows)),
         routing=summaries.routing(groups),
-        noise=summaries.noise(groups),
-        power={},
+        noise=noise,
+        power=power(groups, plan.trials_each, noise.flip_rate),
         comparison=comparison,
         gate=gate(settings, counts, group_rows, comparison),
         trials=tuple(_line(trial, entries[trial.id], plan) for trial in _sorted(plan.trials)),

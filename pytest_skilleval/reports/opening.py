@@ -1,0 +1,36 @@
+"""The lines before the first agent starts: what will run, against what, and what it could not tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_skilleval import comparison
+from pytest_skilleval.reports import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_skilleval.comparison import Baseline
+    from pytest_skilleval.options import Settings
+    from pytest_skilleval.records import ProviderInfo
+
+__all__ = ["header_lines"]
+
+
+def header_lines(
+    settings: Settings, provider: ProviderInfo, groups: Sequence[tuple[str, str, str]], baseline: Baseline | None
+) -> list[str]:
+    """Return the lines of pytest's header."""
+    if not groups:
+        return []
+    cases = len({group[:2] for group in groups})
+    who = f"{provider.id} (simulated, no agent is run)" if provider.simulated else f"{provider.id} {provider.version or ''}".rstrip()
+    size = f"{numbers.count(cases, 'case')}, {numbers.count(len(groups), 'group')}, {numbers.count(settings.trials, 'trial')} each"
+    lines = [f"skilleval: {who}: {size} = {numbers.count(len(groups) * settings.trials, 'trial')}"]
+    if baseline is None:
+        return lines
+    run = baseline.report.run
+    lines.append(f"skilleval: baseline {run.id} of {run.started}, {numbers.count(run.trials, 'trial')} each")
+    lines += [f"skilleval: not comparable, but allowed: {reason}" for reason in baseline.allowed]
+    lines += [f"skilleval: {reason}" for reason in comparison.forecast(baseline.report, groups, settings.trials)]
+    return lines
