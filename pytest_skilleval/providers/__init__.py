@@ -19,6 +19,8 @@ BUILTIN: dict[str, str] = {
     "stub": "stub:Stub",
     "oracle": "stub:Oracle",
     "noop": "stub:Noop",
+    "claude": "claude:Claude",
+    "codex": "codex:Codex",
 }
 """Name to `module:class`; a module is imported when its provider is asked for."""
 

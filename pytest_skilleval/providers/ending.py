@@ -1,15 +1,16 @@
-"""How a command ended, where its stream says nothing: killed, timed out, never started."""
+"""How a command ended, where its stream says nothing: killed, timed out, never started, over its budget."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from pytest_skilleval.errors import ErrorClass
-from pytest_skilleval.records import TrialError
+from pytest_skilleval.model import Budget
+from pytest_skilleval.records import Transcript, TrialError
 
 from .base import ProcessOutput
 
-__all__ = ["ended_badly", "tail"]
+__all__ = ["ended_badly", "over_budget", "tail"]
 
 TAIL_BYTES = 2000
 
@@ -47,4 +48,25 @@ def ended_badly(output: ProcessOutput, timeout: float) -> TrialError | None:
             return TrialError(error_class=ErrorClass.NO_RESULT, message=f"stopped because the run was stopped{because}")
     if output.exit_status is None and output.reason != "lingered":
         return TrialError(error_class=ErrorClass.NO_RESULT, message=f"ended by a signal{because}")
+    return None
+
+
+def over_budget(transcript: Transcript, budget: Budget) -> TrialError | None:
+    """Return which limit of the case was passed, or None; a number that the agent does not tell passes none.
+
+    Tokens are those that are paid in full: input that came from no cache, and output.
+    """
+    tokens = transcript.tokens
+    new = None
+    if tokens is not None and tokens.input is not None and tokens.output is not None:
+        new = tokens.input - (tokens.cached or 0) + tokens.output
+    for name, spent, limit in (
+        ("steps", transcript.turns, budget.steps),
+        ("tokens", new, budget.tokens),
+        ("cost_usd", transcript.cost_usd, budget.cost_usd),
+    ):
+        if spent is not None and limit is not None and spent > limit:
+            return TrialError(
+                error_class=ErrorClass.MAX_TURNS, message=f"budget.{name} is {limit:g}, spent were {spent:g}"
+            )
     return None

@@ -1,0 +1,244 @@
+"""What the agent CLIs share: finding the program, its version, keys and login files, and closing a transcript."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from pytest_skilleval.errors import ErrorClass, TrialFault, UserMistake
+from pytest_skilleval.model import Case, Frozen
+from pytest_skilleval.records import ProviderInfo, TrialError
+
+from .base import Answer, Ask, Detected, Launch, ProcessOutput, ProviderSettings
+from .draft import Draft
+from .ending import ended_badly, over_budget, tail
+from .faults import class_of, looks_like_limit, retry_after_in
+from .program import CliOptions, read_options, version_of
+from .stream import Stream
+
+__all__ = ["AgentCli", "Found", "spoken_error"]
+
+_BAD_FLAG = re.compile(
+    r"unexpected argument|unknown (?:option|argument|field|variant)|invalid (?:value|option|choice)|missing field"
+    r"|config\.toml|toml parse error|cannot be used with root|unrecognized|usage:",
+    re.IGNORECASE,
+)
+_SECRET_NAME = re.compile(r"key|token|secret|password|credential|auth", re.IGNORECASE)
+
+
+class Found(Frozen):
+    """What a stream said about how it ended."""
+
+    good: bool = False
+    """Whether the terminal event is there and good."""
+    error: TrialError | None = None
+    """What the terminal event says went wrong."""
+    waiting: TrialError | None = None
+    """What the agent was still retrying when the stream ended."""
+
+
+class AgentCli(ABC):
+    """A program that is asked on the command line and answers with a stream of JSON lines."""
+
+    id: ClassVar[str]
+    program: ClassVar[str]
+    """Its usual name on PATH."""
+    install: ClassVar[str]
+    """How to get it."""
+    tested: ClassVar[tuple[str, ...]]
+    """Versions that this project was run against."""
+    keys: ClassVar[tuple[str, ...]]
+    """Variables that log in, any of which is enough."""
+    elsewhere: ClassVar[tuple[Path, ...]]
+    """System-wide configuration that no home can hide."""
+    simulated = False
+    paid = True
+
+    def __init__(self, settings: ProviderSettings) -> None:
+        self.settings = settings
+        self.options = read_options(CliOptions, self.id, settings.options)
+
+    # ------------------------------------------------------------------------------------------- before a trial
+
+    @property
+    def path(self) -> str:
+        """The user's PATH."""
+        return self.settings.environ.get("PATH", os.defpath)
+
+    def found(self) -> Path:
+        """Return where the program is.
+
+        Raises:
+            UserMistake: It is nowhere.
+        """
+        name = self.options.program or self.program
+        if "/" in name:
+            name = str(self.settings.rootpath / Path(name).expanduser())
+        found = shutil.which(name, path=self.path)
+        if found is None:
+            raise UserMistake(
+                f"{name}: not found on PATH; install it with `{self.install}`, or name it in "
+                f"[tool.skilleval.providers.{self.id}] program"
+            )
+        return Path(found).absolute()
+
+    def detect(self) -> Detected:
+        """Find the program and ask for its version in a throw-away home.
+
+        Raises:
+            UserMistake: It is not there, cannot be started, or nothing can log it in.
+        """
+        program = self.found()
+        with tempfile.TemporaryDirectory(prefix="skilleval-detect-") as home:
+            try:
+                version, said = version_of((str(program), "--version"), self.path, Path(home))
+            except OSError as error:
+                raise UserMistake(f"{program}: cannot be started: {error.strerror}") from None
+        if version is None:
+            raise UserMistake(f"{program} --version: no version in its answer: {said or 'nothing'}")
+        self._check_login()
+        warnings = [
+            f"{path} exists: it reaches the agent in every condition, and no isolated home can hide it"
+            for path in self.elsewhere
+            if path.exists()
+        ]
+        if version not in self.tested:
+            warnings.append(f"{self.id} {version} was never tested with this plugin; tested: {', '.join(self.tested)}")
+        info = ProviderInfo(
+            id=self.id, version=version, model=self.settings.model, effort=self.settings.effort, path=str(program)
+        )
+        return Detected(info, tuple(warnings))
+
+    def credentials(self) -> Mapping[str, str]:
+        """Return the keys that are set, and further secret variables that the user lets pass."""
+        names = (*self.keys, *(name for name in self.options.pass_env if _SECRET_NAME.search(name)))
+        return {name: self.settings.environ[name] for name in names if self.settings.environ.get(name)}
+
+    def _check_login(self) -> None:
+        if self.options.login_file is not None:
+            self._login_bytes()
+        elif not (self.credentials() or self.options.base_url or self.options.pass_env):
+            raise UserMistake(
+                f"{self.id}: nothing logs it in, and it cannot see your own login; set one of {', '.join(self.keys)}, "
+                f"or login_file in [tool.skilleval.providers.{self.id}]"
+            )
+
+    def _login_bytes(self) -> bytes:
+        path = self.settings.rootpath / Path(self.options.login_file or "").expanduser()
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise UserMistake(
+                f"tool.skilleval.providers.{self.id}.login_file: {path}: {error.strerror}; log in first, or set one of "
+                f"{', '.join(self.keys)}"
+            ) from None
+
+    def copy_login(self, target: Path) -> tuple[str, ...]:
+        """Copy the login file, readable by its owner only, and return the secrets in it; nothing without one."""
+        if self.options.login_file is None:
+            return ()
+        data = self._login_bytes()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch(mode=0o600)
+        target.write_bytes(data)
+        return tuple(re.findall(r'"([^"\\\s]{20,})"', data.decode("utf-8", "replace")))
+
+    def further_env(self) -> dict[str, str]:
+        """Return what the user adds to the agent's environment."""
+        environ = self.settings.environ
+        return {name: environ[name] for name in self.options.pass_env if name in environ} | self.options.env
+
+    def objection(self, case: Case) -> str | None:  # noqa: ARG002 - for the agents that have one
+        """Return why this agent cannot be asked that case honestly, or None."""
+        return None
+
+    def refuse(self, ask: Ask) -> None:
+        """Refuse a question that would not measure what it asks.
+
+        Raises:
+            TrialFault: There is an objection.
+        """
+        if (objection := self.objection(ask.case)) is not None:
+            raise TrialFault(ErrorClass.SETUP, objection)
+
+    # -------------------------------------------------------------------------------------------- after a trial
+
+    def read(self, ask: Ask, output: ProcessOutput | None) -> Answer:
+        """Turn the recorded stream into an answer: the terminal event decides, never the exit status alone."""
+        if output is None:
+            raise TrialFault(ErrorClass.INTERNAL, f"{self.id} always runs a command; none was run")
+        stream, draft = Stream(output.stdout), Draft()
+        found = self.follow(ask, stream, draft)
+        self.complete(ask, draft)
+        error = self._error(ask, output, stream, draft, found)
+        if error is not None:
+            draft.final_text = ""  # an error's text is no answer
+        transcript = draft.transcript(finished=error is None, unparsed=stream.unparsed)
+        return Answer(transcript, error or over_budget(transcript, ask.budget))
+
+    @abstractmethod
+    def follow(self, ask: Ask, stream: Stream, draft: Draft) -> Found:
+        """Fill the draft from the stream and return how it ended."""
+
+    @abstractmethod
+    def complete(self, ask: Ask, draft: Draft) -> None:
+        """Add what only the agent's own files in its home say."""
+
+    @abstractmethod
+    def prepare(self, ask: Ask) -> Launch:
+        """Write what the agent needs and return its command."""
+
+    @abstractmethod
+    def skill_root(self, home: Path) -> Path:
+        """Return where the agent discovers skills."""
+
+    def _error(self, ask: Ask, output: ProcessOutput, stream: Stream, draft: Draft, found: Found) -> TrialError | None:
+        stopped = ended_badly(output, ask.budget.timeout)
+        if stopped is not None and stopped.error_class is ErrorClass.DISK:
+            return stopped
+        if found.good:
+            if looks_like_limit(draft.final_text):
+                return spoken_error(draft.final_text)
+            return draft.ran_away()
+        if stopped is not None and stopped.error_class is ErrorClass.TIMEOUT and found.waiting is not None:
+            # It was not the agent that used the time up: it waited for a provider that refused.
+            return found.waiting
+        # An agent that is stopped says so in its terminal event: why it was stopped is the better answer.
+        if stopped is not None and (found.error is None or found.error.error_class is ErrorClass.NO_RESULT):
+            return stopped
+        return found.error or self._silent(output, stream, found)
+
+    def _silent(self, output: ProcessOutput, stream: Stream, found: Found) -> TrialError:
+        """Return what an end without a terminal event means."""
+        said = tail(output.stderr)
+        if stream.events == 0 and output.exit_status in (1, 2) and _BAD_FLAG.search(said):
+            return TrialError(error_class=ErrorClass.BAD_REQUEST, message=said[-500:])
+        if found.waiting is not None:
+            return found.waiting
+        status = "a signal" if output.exit_status is None else f"exit status {output.exit_status}"
+        because = f": {said[-500:]}" if said else ""
+        return TrialError(
+            error_class=ErrorClass.NO_RESULT,
+            message=f"ended with {status} after {stream.events} events, none of them final{because}",
+        )
+
+
+def spoken_error(text: str, status: int | None = None, default: ErrorClass = ErrorClass.SERVER_ERROR) -> TrialError:
+    """Return an error from its own words.
+
+    Args:
+        text: What it says.
+        status: Its HTTP status, where the stream has it.
+        default: Its class when neither tells.
+    """
+    return TrialError(
+        error_class=class_of(text, status) or default,
+        message=" ".join(text.split())[:500] or f"HTTP status {status}",
+        retry_after=retry_after_in(text),
+    )
