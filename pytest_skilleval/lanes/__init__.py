@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from pytest_skilleval.model import Case, Condition, Lane, RubricCheck, SkillCheck
+from pytest_skilleval.scoring import bundle
+from pytest_skilleval.scoring.bundle import Redact
 from pytest_skilleval.scoring.facts import CommandResult, Facts, RunCommand
 from pytest_skilleval.scoring.selection import can_discover
 
-from . import execution, prompt
+from . import dogfood, execution, prompt
 from .marks import Marks, Weights
 
-__all__ = ["CommandResult", "Facts", "Marks", "RunCommand", "applies_to", "ask_text", "component_ids", "grade"]
+__all__ = [
+    "CommandResult",
+    "Facts",
+    "Marks",
+    "RunCommand",
+    "applies_to",
+    "ask_text",
+    "collect_bundle",
+    "component_ids",
+    "grade",
+]
 
 _WEIGHTS: dict[Lane, dict[str, float]] = {
     Lane.PROMPT: prompt.WEIGHTS,
     Lane.EXECUTION: execution.WEIGHTS,
+    Lane.DOGFOOD: dogfood.WEIGHTS,
 }
 
 
@@ -26,9 +40,13 @@ def component_ids(lane: Lane) -> tuple[str, ...]:
 
 def ask_text(case: Case, condition: Condition) -> str:
     """Return what the agent is told; the same words in every condition."""
-    if case.lane is Lane.PROMPT:
-        return prompt.ask_text(case, condition)
-    return execution.ask_text(case, condition)
+    match case.lane:
+        case Lane.PROMPT:
+            return prompt.ask_text(case, condition)
+        case Lane.EXECUTION:
+            return execution.ask_text(case, condition)
+        case Lane.DOGFOOD:
+            return dogfood.ask_text(case, condition)
 
 
 def grade(facts: Facts, *, weights: Mapping[str, float] | None = None, pass_at: float | None = None) -> Marks:
@@ -42,9 +60,23 @@ def grade(facts: Facts, *, weights: Mapping[str, float] | None = None, pass_at: 
     case = facts.case
     least = case.spec.scoring.pass_at if case.spec.scoring.pass_at is not None else pass_at
     table = Weights(case.lane, _WEIGHTS[case.lane], dict(weights or {}))
-    if case.lane is Lane.PROMPT:
-        return prompt.grade(facts, table, least)
-    return execution.grade(facts, table, least)
+    match case.lane:
+        case Lane.PROMPT:
+            return prompt.grade(facts, table, least)
+        case Lane.EXECUTION:
+            return execution.grade(facts, table, least)
+        case Lane.DOGFOOD:
+            return dogfood.grade(facts, table, least)
+
+
+def collect_bundle(source: Path, target: Path, *, title: str = "", redact: Redact | None = None) -> Path:
+    """Copy the bundle that an agent left at `source` into the run, with its manifest and review page; return `target`.
+
+    Raises:
+        TrialFault: Of class `record`: `target` is taken by something else, or cannot be written.
+    """
+    bundle.collect(source, target, title=title, redact=redact)
+    return target
 
 
 def applies_to(component: str, case: Case, condition: Condition) -> bool:
@@ -66,5 +98,10 @@ def applies_to(component: str, case: Case, condition: Condition) -> bool:
         "artifacts": spec.artifacts,
         "expected-patterns": spec.expect,
         "forbidden-patterns": spec.forbid,
+        "bundle-completeness": spec.bundle,
+        "evidence-quality": spec.bundle,
+        "report-completeness": spec.report,
+        "reproducibility": spec.report,
+        "taxonomy": spec.report and spec.report.taxonomy,
     }
     return bool(asked.get(component, True))

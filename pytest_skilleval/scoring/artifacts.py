@@ -8,7 +8,7 @@ from pytest_skilleval.model import Artifact
 
 from .facts import Facts
 from .folder import Folder, Refused
-from .values import parse_json
+from .kinds import content_problem
 
 __all__ = ["ArtifactCount", "count_artifacts"]
 
@@ -52,18 +52,5 @@ def _problem(artifact: Artifact, name: str, folder: Folder, facts: Facts) -> str
     given = (facts.before or {}).get(name)
     if given is not None and given == folder.digest(name):
         return f"{name} is what the agent was given"
-    return kind_problem(artifact.kind, name, data)
-
-
-def kind_problem(kind: str, name: str, data: bytes) -> str | None:
-    """Return why a file's content is not of a kind, or None."""
-    if not data.strip():
-        return f"{name} is empty"
-    if kind == "text" and b"\0" in data:
-        return f"{name} is no text"
-    if kind == "json":
-        try:
-            parse_json(data.decode("utf-8-sig"))
-        except ValueError:
-            return f"{name} is no JSON"
-    return None
+    problem = content_problem(name, data, "other" if artifact.kind == "any" else artifact.kind)
+    return None if problem is None else f"{name}: {problem}"

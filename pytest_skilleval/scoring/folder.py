@@ -19,7 +19,7 @@ WALK_FILES = 200_000
 """Names that a search looks at."""
 
 
-class Refused(Exception):  # noqa: N818 - a refusal is an answer of the check, not a defect
+class Refused(Exception):
     """A path that is not there or must not be read; its text is the check's reason."""
 
 
@@ -49,7 +49,7 @@ class Folder:
         """
         parts = Path(pattern).parts
         if Path(pattern).is_absolute() or ".." in parts or not parts or "\0" in pattern:
-            raise Refused(f"{one_line(pattern)} leaves the workspace")
+            raise Refused(f"{one_line(pattern)} leaves its folder")
         if os.path.lexists(self.root / pattern):
             return [Path(pattern).as_posix()]
         if not any(sign in pattern for sign in "*?["):
@@ -104,7 +104,7 @@ class Folder:
             text = "is not there" if isinstance(problem, FileNotFoundError) else "cannot be resolved"
             raise Refused(f"{name} {text}") from None
         if not real.is_relative_to(root) or real == root:
-            raise Refused(f"{name} is a link that leaves the workspace")
+            raise Refused(f"{name} is a link that leaves its folder")
         at = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
         try:
             parts = real.relative_to(root).parts

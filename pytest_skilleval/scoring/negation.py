@@ -28,7 +28,7 @@ _ADVICE = re.compile(
 _DOUBLE = re.compile(
     r"^\s*(?:to\s+)?(?:hesitate|forget|fail|be afraid|worry|mind|neglect|only|just\s+\w+,)\b", re.IGNORECASE
 )
-_TURN = re.compile(r"\b(?:but|instead(?!\s+of)|then|so|just|simply)\b", re.IGNORECASE)
+_TURN = re.compile(r"\b(?:but|instead(?!\s+of)|then|so)\b|,\s*(?:just|simply)\b", re.IGNORECASE)
 _VERDICT = re.compile(
     r"^[^.!?;\n]{0,60}?\b(?:is|are|was|were|would\s+be|counts?\s+as)\s+(?:\w+\s+){0,2}?"
     r"(?:not|never|no|wrong|bad|mistakes?|an?\s+(?:mistake|anti-?pattern|trap|error)|forbidden|cheating|biased?|misleading"

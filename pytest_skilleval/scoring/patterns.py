@@ -47,7 +47,7 @@ class Hit(NamedTuple):
     """The line of its first character, bounded."""
 
 
-class _OutOfTime(Exception):  # noqa: N818 - raised by the timer, never seen outside
+class _OutOfTime(Exception):
     """The timer ran out while a pattern was matched."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from pytest_skilleval.errors import ErrorClass, TrialFault
@@ -178,7 +179,8 @@ def _event_fits(event: dict[str, Any], record: object) -> bool:
 
 def _field_fits(record: dict[str, Any], key: str, wanted: object) -> bool:
     try:
-        found = record[key] if key in record else look_up(key, record)
+        # Names such as `exit-status` are no JMESPath, and common in logs.
+        found = record.get(key) if key in record or re.fullmatch(r"[\w -]+", key) else look_up(key, record)
     except ValueError:
         return False
     if isinstance(wanted, str) and len(wanted) > 1 and wanted.startswith("/") and wanted.endswith("/"):

@@ -28,7 +28,9 @@ from .facts import Facts
 from .files import check_file, check_snapshot
 from .finding import Finding, undecided
 from .functions import changed_files, check_python
+from .media import check_recording, check_screenshot
 from .patterns import one_line
+from .proof import check_bundle
 from .tools import check_command, check_skill, check_text, check_tool_call
 from .values import check_event_log, check_json
 
@@ -109,7 +111,11 @@ def verify(check: Check, facts: Facts, changed: Sequence[str] = ()) -> Finding: 
             return check_python(check, facts)
         case RubricCheck():
             return undecided("unjudged: no judge was asked")
-        case ScreenshotCheck() | RecordingCheck() | BundleCheck():
-            raise TrialFault(ErrorClass.CHECK, f"checks of kind {check.kind} are not there yet")
+        case ScreenshotCheck():
+            return check_screenshot(check, facts)
+        case RecordingCheck():
+            return check_recording(check, facts)
+        case BundleCheck():
+            return check_bundle(check, facts)
         case _:
             assert_never(check)

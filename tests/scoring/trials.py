@@ -55,7 +55,7 @@ def make_facts(tmp_path: Path) -> MakeFacts:
         before: dict[str, str] | None = None,
         digests: dict[str, str] | None = None,
         error: Any = None,
-        bundle: Path | None = None,
+        collected: Path | None = None,
         **spec: Any,
     ) -> Facts:
         for name, content in (files or {}).items():
@@ -82,7 +82,7 @@ def make_facts(tmp_path: Path) -> MakeFacts:
             python=sys.executable,
             error=error,
             before={name: hashlib.sha256(text.encode()).hexdigest() for name, text in (before or {}).items()},
-            bundle=bundle,
+            bundle=collected,
         )
 
     return build
