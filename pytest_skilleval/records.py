@@ -365,7 +365,7 @@ class Plan(Frozen):
     method: str = "exact"
     skills: tuple[SkillDigest, ...] = ()
     trials: tuple[PlannedTrial, ...]
-    environment: dict[str, Any] = {}
+    environment: dict[str, Any] = Field(default_factory=dict)
     commit: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
 
@@ -449,6 +449,10 @@ class LaneSummary(ReportPart):
     missing: int
     pass_rate: Rate
     score: ScoreStats
+    tokens: Tokens | None = None
+    """Mean of the measured trials that know them."""
+    cost_usd: float | None = None
+    """The same."""
 
 
 class Lift(ReportPart):

@@ -96,7 +96,6 @@ def summarise(key: GroupKey, group: Group) -> GroupSummary:
     lane, case, condition = key
     first = group.planned[0]
     numbers = summarise_group(group.scores, group.passes)
-    costs = [record.cost_usd for record in group.measured if record.cost_usd is not None]
     seen = {record.exposure.digest for record in group.measured} or {first.skill_digest}
     return GroupSummary(
         lane=lane,
@@ -118,7 +117,7 @@ def summarise(key: GroupKey, group: Group) -> GroupSummary:
         pass_hat_k=numbers["pass_hat_k"],
         flip_rate=numbers["flip_rate"],
         tokens=mean_tokens(group.measured),
-        cost_usd=sum(costs) / len(costs) if costs else None,
+        cost_usd=mean_cost(group.measured),
         min_pass_rate=first.min_pass_rate,
     )
 
@@ -132,6 +131,12 @@ def mean_tokens(records: Iterable[TrialRecord]) -> Tokens | None:
         return round(sum(values) / len(values)) if values else None
 
     return Tokens(**{name: mean(name) for name in Tokens.model_fields}) if known else None
+
+
+def mean_cost(records: Iterable[TrialRecord]) -> float | None:
+    """Return the mean cost, in US dollars, of the trials that know theirs."""
+    known = [record.cost_usd for record in records if record.cost_usd is not None]
+    return sum(known) / len(known) if known else None
 
 
 def lane_summaries(groups: Trials) -> list[LaneSummary]:
@@ -151,6 +156,7 @@ def _lane(lane: str, condition: str, groups: list[Group]) -> LaneSummary:
     passed = sum(sum(group.passes) for group in measured)
     case_rates = [sum(group.passes) / len(group.measured) for group in measured]
     case_scores = [sum(group.scores) / len(group.scores) for group in measured]
+    records = [record for group in measured for record in group.measured]
     return LaneSummary(
         lane=lane,
         condition=condition,
@@ -163,6 +169,8 @@ def _lane(lane: str, condition: str, groups: list[Group]) -> LaneSummary:
         missing=sum(group.missing for group in groups),
         pass_rate=Rate.model_validate(rates.lane_rate(case_rates, n)),
         score=ScoreStats.model_validate(summarise_lane_scores(case_scores, n)),
+        tokens=mean_tokens(records),
+        cost_usd=mean_cost(records),
     )
 
 
@@ -198,7 +206,7 @@ def _lane_lifts(
         return [one for one, _ in pairs], [two for _, two in pairs]
 
     def line(metric: str, number: lift_numbers.LiftNumber) -> Lift:
-        return Lift(lane=lane, metric=metric, of=of, **number)  # type: ignore[arg-type] # validated by the model
+        return Lift(lane=lane, metric=metric, of=of, **number)
 
     found: list[Lift] = []
     for metric, (first, second) in _PAIRS.items():
@@ -212,7 +220,11 @@ def _lane_lifts(
     loaded, preloaded = both("self-load", "preloaded")
     if loaded:
         found.append(line("routing_gap", lift_numbers.lift(loaded, preloaded)))
-    complete = [case for case in cases if all(_measured(groups, lane, case, name) for name in ("none", "self-load", "preloaded"))]
+    complete = [
+        case
+        for case in cases
+        if all(_measured(groups, lane, case, name) for name in ("none", "self-load", "preloaded"))
+    ]
     if complete:
         triples = [_triple(groups, lane, case, value) for case in complete]
         columns = [list(column) for column in zip(*triples, strict=True)]
@@ -220,7 +232,9 @@ def _lane_lifts(
     return found
 
 
-def _triple(groups: Trials, lane: str, case: str, value: Callable[[Group, Group], tuple[float, float]]) -> tuple[float, float, float]:
+def _triple(
+    groups: Trials, lane: str, case: str, value: Callable[[Group, Group], tuple[float, float]]
+) -> tuple[float, float, float]:
     none, loaded, preloaded = (groups[lane, case, name] for name in ("none", "self-load", "preloaded"))
     return value(none, preloaded)[0], value(none, loaded)[1], value(none, preloaded)[1]
 
@@ -237,9 +251,7 @@ def _pass_rates(one: Group, two: Group) -> tuple[float, float]:
 def _shared_scores(one: Group, two: Group) -> tuple[float, float]:
     """Return both mean scores over the components that apply in both conditions."""
     kept = _applying(one) & _applying(two)
-    means = [
-        sum(_score_over(record, kept) for record in group.measured) / len(group.measured) for group in (one, two)
-    ]
+    means = [sum(_score_over(record, kept) for record in group.measured) / len(group.measured) for group in (one, two)]
     return means[0], means[1]
 
 
@@ -276,7 +288,13 @@ def routing(groups: Trials) -> dict[str, Any] | None:
     numbers = rates.routing([(record.skill is not None, _loaded(record)) for record in trials])
     positive = [record for record in trials if record.skill is not None]
     fired = any(_loaded(record) for record in positive)
-    control = "fired" if fired else "no positive case loaded its skill: negatives prove nothing" if positive else "no positive case"
+    control = (
+        "fired"
+        if fired
+        else "no positive case loaded its skill: negatives prove nothing"
+        if positive
+        else "no positive case"
+    )
     return {**numbers, "control": control}
 
 
@@ -317,18 +335,27 @@ def readings(found: Sequence[Lift]) -> list[Reading]:
 
 
 def _read(lift: Mapping[str, Lift]) -> tuple[str, str]:
-    realised, oracle, gap, harm = (_sign(lift.get(name)) for name in ("realised", "oracle", "routing_gap", "stale_harm"))
+    realised, oracle, gap, harm = (
+        _sign(lift.get(name)) for name in ("realised", "oracle", "routing_gap", "stale_harm")
+    )
     rot = ""
     if "stale_harm" in lift:
         rot = " A stale version does harm: keep it out." if harm > 0 else " A stale version does no measurable harm."
     if realised > 0 and gap <= 0:
         return "works", "The skill helps, and agents find it by themselves." + rot
     if oracle > 0 and gap > 0:
-        return "discovery", "Discovery fails: the text helps when it is in the context, but agents do not load it. Improve the description." + rot
+        return (
+            "discovery",
+            "Discovery fails: the text helps in the context, but agents do not load it. Improve the description." + rot,
+        )
     if realised < 0:
         return "harm", "The skill hurts where agents load it." + rot
     if "oracle" in lift and oracle <= 0 and (interval := lift["oracle"].ci) is not None and interval[1] < _SMALL:
-        return "content", "Content fails: even with its text in the context the skill adds less than 5 points. Improve the text." + rot
+        return (
+            "content",
+            "Content fails: even with its text in the context the skill adds less than 5 points. Improve the text."
+            + rot,
+        )
     return "unclear", "No effect can be told from noise yet; see what more trials or cases would show." + rot
 
 

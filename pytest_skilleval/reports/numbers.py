@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ci", "count", "money", "percent", "points", "score", "seconds"]
+__all__ = ["ci", "count", "money", "p_value", "percent", "points", "score", "seconds", "size", "tokens"]
 
 
 def percent(value: float | None) -> str:
@@ -59,3 +59,28 @@ def money(value: float | None) -> str:
     if value is None:
         return "-"
     return f"${value:.4f}" if value < 1 else f"${value:,.2f}"
+
+
+def tokens(value: float | None) -> str:
+    """Write a number of tokens: `950`, `12.3k`, `1.20M`, `-` when unknown."""
+    if value is None:
+        return "-"
+    if value < 1000:
+        return f"{value:.0f}"
+    return f"{value / 1000:.1f}k" if value < 999_950 else f"{value / 1e6:.2f}M"
+
+
+def size(value: int) -> str:
+    """Write a number of bytes: `0 B`, `999 B`, `1.5 kB`, `12.0 MB`."""
+    if value < 1000:
+        return f"{value} B"
+    return f"{value / 1000:.1f} kB" if value < 999_950 else f"{value / 1e6:.1f} MB"
+
+
+def p_value(value: float | None) -> str:
+    """Write a probability: `0.034`, `0.50`, `< 0.001`, `-`."""
+    if value is None:
+        return "-"
+    if value < 0.001:
+        return "< 0.001"
+    return f"{value:.3f}" if value < 0.1 else f"{value:.2f}"

@@ -24,7 +24,11 @@ def header_lines(
     if not groups:
         return []
     cases = len({group[:2] for group in groups})
-    who = f"{provider.id} (simulated, no agent is run)" if provider.simulated else f"{provider.id} {provider.version or ''}".rstrip()
+    who = (
+        f"{provider.id} (simulated, no agent is run)"
+        if provider.simulated
+        else f"{provider.id} {provider.version or ''}".rstrip()
+    )
     size = f"{numbers.count(cases, 'case')}, {numbers.count(len(groups), 'group')}, {numbers.count(settings.trials, 'trial')} each"
     lines = [f"skilleval: {who}: {size} = {numbers.count(len(groups) * settings.trials, 'trial')}"]
     if baseline is None:

@@ -32,7 +32,12 @@ def as_markdown(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"cell": markdown_cell, "percent": numbers.percent, "score": numbers.score, "points": numbers.points}
+    environment.filters |= {
+        "cell": markdown_cell,
+        "percent": numbers.percent,
+        "score": numbers.score,
+        "points": numbers.points,
+    }
     environment.globals |= {"ci": numbers.ci, "count": numbers.count}
     return environment.get_template("report.md.j2").render(report=report)
 

@@ -81,7 +81,10 @@ def _table(lanes: Sequence[LaneSummary]) -> Iterator[str]:
     widths = [max(len(line[column]) for line in (head, *rows)) for column in range(len(head))]
     left = {0, 1, 4, 6}
     for line in (head, tuple("-" * width for width in widths), *rows):
-        cells = (text.ljust(width) if place in left else text.rjust(width) for place, (text, width) in enumerate(zip(line, widths, strict=True)))
+        cells = (
+            text.ljust(width) if place in left else text.rjust(width)
+            for place, (text, width) in enumerate(zip(line, widths, strict=True))
+        )
         yield "  ".join(cells).rstrip()
     if any(row.control for row in lanes):
         yield "* control; intervals are for cases like these (clustered by case)"
@@ -92,7 +95,10 @@ def _insights(report: Report) -> Iterator[Line]:
     for reading in report.readings:
         yield Line(f"{reading.lane}: {reading.text}")
     if report.routing is not None:
-        parts = [f"{name} {numbers.percent(rate['rate'])} {numbers.ci(rate['ci'], share=True)} (n={rate['n']})" for name, rate in _rates(report.routing)]
+        parts = [
+            f"{name} {numbers.percent(rate['rate'])} {numbers.ci(rate['ci'], share=True)} (n={rate['n']})"
+            for name, rate in _rates(report.routing)
+        ]
         yield Line("routing: " + ", ".join(parts))
         if report.routing["control"] != "fired":
             yield Line(f"routing: {report.routing['control']}", "yellow")
@@ -121,7 +127,9 @@ def _lifts(lifts: Iterable[Lift]) -> Iterator[Line]:
         if lift.value is None:
             yield Line(f"{lift.lane}: {word}: {lift.note or 'not estimable'}")
             continue
-        yield Line(f"{lift.lane}: {word}: {numbers.points(lift.value)} {numbers.ci(lift.ci, signed=True)} ({numbers.count(lift.cases, 'case')})")
+        yield Line(
+            f"{lift.lane}: {word}: {numbers.points(lift.value)} {numbers.ci(lift.ci, signed=True)} ({numbers.count(lift.cases, 'case')})"
+        )
 
 
 def _paths(report: Report, paths: dict[str, str]) -> Iterator[Line]:
