@@ -19,8 +19,7 @@ import pytest
 from pydantic import ValidationError
 
 from pytest_skilleval import cases as case_files
-from pytest_skilleval.casespec import problems_of, validate_spec
-from pytest_skilleval.documents import dotted
+from pytest_skilleval.cases import dotted, problems_of, validate_spec
 from pytest_skilleval.errors import CaseMistake, UserMistake
 from pytest_skilleval.model import Case, Condition, Lane, TrialId, digest_text
 from pytest_skilleval.records import Plan, PlannedTrial, SkillDigest

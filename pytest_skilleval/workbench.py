@@ -16,8 +16,7 @@ from pytest_skilleval.journal import Journal
 from pytest_skilleval.model import CONDITIONS, Case, Condition, Skill, TrialId
 from pytest_skilleval.providers import make_provider
 from pytest_skilleval.providers.base import Provider, ProviderSettings
-from pytest_skilleval.skillhistory import stale_skill
-from pytest_skilleval.skills import find_skills
+from pytest_skilleval.skills import find_skills, stale_skill
 from pytest_skilleval.workspace.home import Home, home_base
 from pytest_skilleval.workspace.sandbox import Sandbox, SandboxPlan, SandboxUnavailable, detect
 from pytest_skilleval.workspace.spawn import Spawner

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .casespec import Problem, shown
+from pytest_skilleval.model import Case, Skill
+
 from .documents import Loc
-from .model import Case, Skill
 from .namedfiles import file_digest
+from .spec import Problem, shown
 
 __all__ = ["EXPLICIT", "leaks"]
 
@@ -52,7 +53,7 @@ def _of_skill(case: Case, skill: Skill) -> Iterator[Problem]:
             news = f"names the skill ({shown(name)}), so `none` hears of it and `self-load` is led to it"
             yield Problem((key,), f"{news}; reword it, or say `category: {EXPLICIT}`")
         if copied := _copied(text, skill):
-            yield Problem((key,), f"{_COPY.format(shown(copied, 90))}")
+            yield Problem((key,), _COPY.format(shown(copied, 90)))
     for file, text in _workspace_texts(case):
         if copied := _copied(text, skill):
             yield Problem(("workspace",), f"{file} {_COPY.format(shown(copied, 90))}")

@@ -11,10 +11,11 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from .caserules import path_problem
-from .casespec import Problem, did_you_mean
+from pytest_skilleval.model import CaseSpec
+
 from .documents import Loc
-from .model import CaseSpec
+from .rules import path_problem
+from .spec import Problem, did_you_mean
 
 __all__ = ["NamedFiles", "file_digest"]
 

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
-from .errors import CaseMistake
+from pytest_skilleval.errors import CaseMistake
+
 from .yamlfile import MAX_DEPTH, Loc, dotted
 
 __all__ = ["JsonText", "parse_json"]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import yaml
 
-from .errors import CaseMistake
+from pytest_skilleval.errors import CaseMistake
 
 __all__ = ["MAX_DEPTH", "Loc", "YamlText", "collector_held", "dotted", "parse_yaml"]
 

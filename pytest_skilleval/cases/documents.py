@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
-from .errors import CaseMistake
+from pytest_skilleval.errors import CaseMistake
+
 from .jsonfile import parse_json
 from .yamlfile import Loc, dotted, parse_yaml
 
@@ -57,6 +58,9 @@ def read_document(path: Path, *, name: object = None, strict: bool = True) -> Do
         CaseMistake: With line and key of the first thing that is wrong.
     """
     name = path if name is None else name
+    # A pipe is not opened: it would be waited for.
+    if path.exists() and not path.is_file():
+        raise CaseMistake(str(name), None, "", "is no file")
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from .errors import SkillMistake
-from .model import Skill
-from .skillfolder import MAX_BYTES, MAX_FILES, is_left_out
-from .skills import is_skill_folder, load_skill
+from pytest_skilleval.errors import SkillMistake
+from pytest_skilleval.model import Skill
+
+from .folder import MAX_BYTES, MAX_FILES, is_left_out
+from .skillfile import is_skill_folder, load_skill
 
 __all__ = ["skill_at", "stale_skill"]
 

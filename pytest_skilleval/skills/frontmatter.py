@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .documents import decode
-from .errors import CaseMistake, SkillMistake
-from .yamlfile import parse_yaml
+from pytest_skilleval.cases.documents import decode
+from pytest_skilleval.cases.yamlfile import parse_yaml
+from pytest_skilleval.errors import CaseMistake, SkillMistake
 
 __all__ = ["FrontMatter", "read_front_matter", "split_front_matter"]
 

@@ -7,10 +7,11 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
-from .errors import SkillMistake
+from pytest_skilleval.errors import SkillMistake
+from pytest_skilleval.model import Skill
+
+from .folder import copy_entries, digest_of, skill_entries
 from .frontmatter import FrontMatter, read_front_matter
-from .model import Skill
-from .skillfolder import copy_entries, digest_of, skill_entries
 
 __all__ = ["find_skills", "install", "is_skill_folder", "load_skill", "preload_text"]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from .errors import SkillMistake
-from .model import canonical_json, digest_text
+from pytest_skilleval.errors import SkillMistake
+from pytest_skilleval.model import canonical_json, digest_text
 
 __all__ = ["Entry", "copy_entries", "digest_of", "is_left_out", "skill_entries"]
 

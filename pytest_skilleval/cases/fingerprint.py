@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .model import CaseSpec, Lane, canonical_json, digest_text
+from pytest_skilleval.model import CaseSpec, Lane, canonical_json, digest_text
 
 __all__ = ["fingerprint"]
 

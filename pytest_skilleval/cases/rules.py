@@ -13,9 +13,19 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from .casespec import Problem, did_you_mean
+from pytest_skilleval.model import (
+    AntiPattern,
+    CaseSpec,
+    Check,
+    JsonCheck,
+    Lane,
+    TextConditions,
+    ToolCallCheck,
+    WorkflowStep,
+)
+
 from .documents import Loc
-from .model import AntiPattern, CaseSpec, Check, JsonCheck, Lane, TextConditions, ToolCallCheck, WorkflowStep
+from .spec import Problem, did_you_mean
 
 __all__ = ["broken_rules", "path_problem", "regex_problem"]
 

@@ -1,0 +1,25 @@
+"""Case files (YAML, JSON, evals.json, trigger lists) to Case, with the line of each mistake."""
+
+from __future__ import annotations
+
+from .casefile import assert_unique, build_case, display_path, lane_of, load_case_file
+from .documents import dotted
+from .fingerprint import fingerprint
+from .leaks import leaks
+from .schema import case_schema
+from .spec import Problem, problems_of, validate_spec
+
+__all__ = [
+    "Problem",
+    "assert_unique",
+    "build_case",
+    "case_schema",
+    "display_path",
+    "dotted",
+    "fingerprint",
+    "lane_of",
+    "leaks",
+    "load_case_file",
+    "problems_of",
+    "validate_spec",
+]
