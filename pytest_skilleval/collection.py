@@ -126,7 +126,9 @@ class Evals:
             seed=bench.settings.seed,
             trials_each=bench.settings.trials,
             method=bench.settings.method,
-            skills=tuple(SkillDigest(name=skill.name, digest=skill.digest) for _, skill in sorted(bench.skills.items())),
+            skills=tuple(
+                SkillDigest(name=skill.name, digest=skill.digest) for _, skill in sorted(bench.skills.items())
+            ),
             trials=tuple(trials),
             environment=facts["environment"],
             commit=facts["commit"],
@@ -171,7 +173,7 @@ def assert_distinct(items: Sequence[pytest.Item]) -> None:
                 work.case.path,
                 work.case.line,
                 "id",
-                f"{work.id.lane}:{work.id.case} is taken by {first.path}:{first.line}; ids are unique in a lane: rename one",
+                f"{work.id.lane}:{work.id.case} is taken by {first.path}:{first.line}; rename one",
             )
 
 
@@ -254,7 +256,7 @@ class TrialItem(pytest.Function):
         """Say why the trial failed; a traceback into this package would help nobody."""
         if type(excinfo.value).__name__ in {"TrialFailed", "TrialErrored"}:
             return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
+        return super().repr_failure(excinfo, style)  # type: ignore[call-arg] # Function's own signature is narrower than Node's
 
 
 def _adopt(item: pytest.Item, work: WorkItem) -> None:
@@ -300,7 +302,7 @@ def parametrize(metafunc: pytest.Metafunc, evals: Evals) -> None:
 
 def adopt_function(item: pytest.Function) -> bool:
     """Tell whether an item is a Python case, and make its work item known."""
-    spec = getattr(item, "callspec", None)
+    spec: Any = getattr(item, "callspec", None)
     work = spec.params.get("skilleval") if spec is not None else None
     if not isinstance(work, WorkItem):
         return False
@@ -326,7 +328,10 @@ def _python_case(metafunc: pytest.Metafunc) -> Case:
     unknown = sorted(set(marker.kwargs) - set(_MARK_KEYS))
     if marker.args or unknown:
         raise CaseMistake(
-            path, line, "@pytest.mark.skilleval", f"unknown {', '.join(unknown) or 'positional argument'}; choose from {', '.join(_MARK_KEYS)}"
+            path,
+            line,
+            "@pytest.mark.skilleval",
+            f"unknown {', '.join(unknown) or 'positional argument'}; choose from {', '.join(_MARK_KEYS)}",
         )
     values = dict(marker.kwargs)
     lane = values.pop("lane", "execution")

@@ -93,7 +93,9 @@ def power(groups: summaries.Trials, trials: int, flip: float | None) -> dict[str
     return dict(design_limits(len({key[:2] for key in measured}), len(measured), trials, flip=flip))
 
 
-def comparer(baseline: Baseline, settings: Settings) -> Callable[[summaries.Trials, Sequence[GroupSummary], str, str], dict[str, Any]]:
+def comparer(
+    baseline: Baseline, settings: Settings
+) -> Callable[[summaries.Trials, Sequence[GroupSummary], str, str], dict[str, Any]]:
     """Return the function that a judge calls with what came back."""
 
     def call(groups: summaries.Trials, rows: Sequence[GroupSummary], status: str, run: str) -> dict[str, Any]:
@@ -134,7 +136,11 @@ def compare(
     if not shared:
         blocked.append("no shared cases: no case of this run is unchanged in the baseline")
     frame = {
-        "baseline": {"run": baseline.report.run.id, "digest": baseline.path_digest, "trials": baseline.report.run.trials},
+        "baseline": {
+            "run": baseline.report.run.id,
+            "digest": baseline.path_digest,
+            "trials": baseline.report.run.trials,
+        },
         "candidate": {"run": run},
         "method": method,
         "comparable": not blocked,
@@ -145,9 +151,14 @@ def compare(
         "skills": _skills(old, new, shared),
     }
     if blocked:
-        return {**frame, "kind": "none", "groups": [], "overall": {"verdict": "not comparable", "text": "; ".join(blocked)}}
+        return {
+            **frame,
+            "kind": "none",
+            "groups": [],
+            "overall": {"verdict": "not comparable", "text": "; ".join(blocked)},
+        }
     if status == "interrupted" or baseline.report.run.status != "finished":
-        frame["reasons"] = [*frame["reasons"], "one of the runs is incomplete: only finished trials are compared"]
+        frame["reasons"] = [*reasons, "one of the runs is incomplete: only finished trials are compared"]
     deciding = [old[key].skill_digest != new[key].skill_digest for key in shared]
     base_trials = _baseline_trials(baseline.report)
     found = compare_arrays(
@@ -178,7 +189,10 @@ def _by_key(report: Report) -> dict[GroupKey, GroupSummary]:
 
 
 def _named(keys: Iterable[GroupKey]) -> list[dict[str, str]]:
-    return [{"lane": lane, "case": case, "condition": condition} for lane, case, condition in sorted(keys, key=summaries.order)]
+    return [
+        {"lane": lane, "case": case, "condition": condition}
+        for lane, case, condition in sorted(keys, key=summaries.order)
+    ]
 
 
 def _baseline_trials(report: Report) -> dict[GroupKey, list[tuple[float, bool]]]:
@@ -202,7 +216,7 @@ def _skills(
     }
     return [
         {"skill": skill, "condition": condition, "baseline": base, "candidate": candidate}
-        for skill, condition, base, candidate in sorted(pairs, key=lambda pair: tuple(str(part) for part in pair))
+        for skill, condition, base, candidate in sorted(pairs, key=str)
     ]
 
 
@@ -220,7 +234,10 @@ def _change_text(word: str, change: Mapping[str, Any], *, share: bool) -> str:
 
 def _overall_text(overall: Mapping[str, Any]) -> str:
     """Say the overall verdict in one line, with its numbers and with what would be needed to see more."""
-    parts = [_change_text("pass rate", overall["pass_rate"], share=True), _change_text("score", overall["score"], share=False)]
+    parts = [
+        _change_text("pass rate", overall["pass_rate"], share=True),
+        _change_text("score", overall["score"], share=False),
+    ]
     if overall["p"] is not None:
         parts.append(f"p={overall['p']:.3g} (needs {overall['level']:.3g})")
     parts.append(f"{overall['cases']} cases: {overall['wins']} up, {overall['losses']} down, {overall['ties']} equal")

@@ -1,14 +1,14 @@
 """Everything that can go wrong, in one tree.
 
-    SkillevalError
-    |-- UserMistake            bad input; one line, exit status 4, nothing has run
-    |   |-- OptionMistake      a flag or ini key
-    |   |-- CaseMistake        a case file: path, line and key
-    |   |-- SkillMistake       a SKILL.md folder
-    |   |-- BaselineMistake    a baseline that cannot be read or compared
-    |   `-- RunFolderMistake   a run folder that is taken, foreign or incomplete
-    |-- TrialFault             a trial that could not be measured: outcome `error`, with its class
-    `-- JournalDamage          a journal file that is torn, flipped, foreign or empty
+SkillevalError
+|-- UserMistake            bad input; one line, exit status 4, nothing has run
+|   |-- OptionMistake      a flag or ini key
+|   |-- CaseMistake        a case file: path, line and key
+|   |-- SkillMistake       a SKILL.md folder
+|   |-- BaselineMistake    a baseline that cannot be read or compared
+|   `-- RunFolderMistake   a run folder that is taken, foreign or incomplete
+|-- TrialFault             a trial that could not be measured: outcome `error`, with its class
+`-- JournalDamage          a journal file that is torn, flipped, foreign or empty
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def _digest(path: Path) -> str:
     try:
         status = path.lstat()
         if stat.S_ISLNK(status.st_mode):
-            return f"link:{os.readlink(path)}"
+            return f"link:{path.readlink()}"
         if not stat.S_ISREG(status.st_mode):
             return f"special:{stat.S_IFMT(status.st_mode):o}"
         if status.st_size > SNAPSHOT_BYTES:
@@ -60,7 +60,9 @@ def _digest(path: Path) -> str:
         return f"unreadable:{error.strerror}"
 
 
-def workspace_changes(workspace: Path, before: Mapping[str, str], after: Mapping[str, str], given: Mapping[str, bytes]) -> str:
+def workspace_changes(
+    workspace: Path, before: Mapping[str, str], after: Mapping[str, str], given: Mapping[str, bytes]
+) -> str:
     """Return what the agent added, changed and removed, small text files as a unified diff.
 
     Args:
@@ -89,7 +91,9 @@ def _one_change(workspace: Path, name: str, old: str | None, new: str | None, gi
     new_lines = _text_lines(_small(workspace / name)) if new is not None else []
     if old_lines is None or new_lines is None:
         return f"{word} {name}\n"
-    diff = difflib.unified_diff(old_lines, new_lines, f"a/{name}" if old else "/dev/null", f"b/{name}" if new else "/dev/null")
+    diff = difflib.unified_diff(
+        old_lines, new_lines, f"a/{name}" if old else "/dev/null", f"b/{name}" if new else "/dev/null"
+    )
     return f"{word} {name}\n" + "".join(line if line.endswith("\n") else f"{line}\n" for line in diff)
 
 
@@ -113,7 +117,9 @@ def _text_lines(data: bytes | None) -> list[str] | None:
     return data.decode("utf-8", "replace").splitlines(keepends=True)
 
 
-def write_transcript(path: Path, prompt: str, system: str, transcript: Transcript, redact: Callable[[str], str]) -> None:
+def write_transcript(
+    path: Path, prompt: str, system: str, transcript: Transcript, redact: Callable[[str], str]
+) -> None:
     """Write one JSON object a line: the prompt, each tool call in order, the answer."""
     lines: list[dict[str, Any]] = [{"type": "prompt", "text": prompt}]
     if system:
@@ -143,7 +149,7 @@ def keep_tree(workspace: Path, target: Path) -> None:
     """Copy a workspace into the run; links stay links, special files are left out."""
 
     def special(folder: str, names: list[str]) -> list[str]:
-        modes = ((name, os.lstat(os.path.join(folder, name)).st_mode) for name in names)  # noqa: PTH116, PTH118
+        modes = ((name, os.lstat(os.path.join(folder, name)).st_mode) for name in names)  # noqa: PTH118
         return [name for name, mode in modes if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))]
 
     shutil.copytree(workspace, target, symlinks=True, ignore=special, dirs_exist_ok=True)

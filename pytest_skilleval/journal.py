@@ -219,7 +219,9 @@ def claim_run(folder: Path, plan: Plan) -> None:
     except FileExistsError:
         holder = _wait_for_plan(folder)
         if holder.token != plan.token:
-            raise RunFolderMistake(f"{folder}: another session holds this run folder; start again for a folder of your own") from None
+            raise RunFolderMistake(
+                f"{folder}: another session holds this run folder; start again for a folder of your own"
+            ) from None
         return
     (folder / "trials").mkdir()
     write_plan(folder, plan)

@@ -69,7 +69,13 @@ FLAGS: tuple[Flag, ...] = (
         many=True,
         choices=(*LANES, "all"),
     ),
-    Flag("skilleval-case", "Run only cases whose id matches this glob. Repeatable (default: all)", (), many=True, metavar="GLOB"),
+    Flag(
+        "skilleval-case",
+        "Run only cases whose id matches this glob. Repeatable (default: all)",
+        (),
+        many=True,
+        metavar="GLOB",
+    ),
     Flag(
         "skilleval-condition",
         "Run only this condition; 'all' for all four. Repeatable (default: the case's own, else all four)",
@@ -83,8 +89,15 @@ FLAGS: tuple[Flag, ...] = (
         "stub",
         metavar="P",
     ),
-    Flag("skilleval-model", "Model, passed to the provider and recorded (default: the provider's own)", None, metavar="M"),
-    Flag("skilleval-effort", "Reasoning effort, passed to the provider and recorded (default: the provider's own)", None, metavar="E"),
+    Flag(
+        "skilleval-model", "Model, passed to the provider and recorded (default: the provider's own)", None, metavar="M"
+    ),
+    Flag(
+        "skilleval-effort",
+        "Reasoning effort, passed to the provider and recorded (default: the provider's own)",
+        None,
+        metavar="E",
+    ),
     Flag(
         "skilleval-skills",
         "Folder that holds the skills under test. Repeatable (default: skills, .claude/skills, .agents/skills)",
@@ -141,7 +154,13 @@ FLAGS: tuple[Flag, ...] = (
         kind=float,
         metavar="R",
     ),
-    Flag("skilleval-budget", "Limit of the whole run: usd=5, tokens=2M, time=30m. Repeatable (default: none)", (), many=True, metavar="X"),
+    Flag(
+        "skilleval-budget",
+        "Limit of the whole run: usd=5, tokens=2M, time=30m. Repeatable (default: none)",
+        (),
+        many=True,
+        metavar="X",
+    ),
     Flag(
         "skilleval-sandbox",
         "Run agents under bubblewrap: auto (where it works), require or off (default: auto)",
@@ -204,7 +223,7 @@ class Settings:
     """Folders whose lane folders hold cases."""
 
 
-SETTINGS: pytest.StashKey[Settings] = pytest.StashKey()
+SETTINGS = pytest.StashKey["Settings"]()
 """Where the settings of a session lie."""
 
 
@@ -227,8 +246,11 @@ def add_options(parser: pytest.Parser) -> None:
             # Another plugin owns the unprefixed name; the prefixed one still works.
             keywords["help"] += f" (--{flag.short} belongs to another plugin here)"
             group.addoption(*names, **keywords)
-        parser.addini(flag.ini, flag.help, type="args" if flag.many else "string", default=None)
-    parser.addini(_PATHS_INI, "Folders with evals: <folder>/<lane>/*.yaml (default: cases)", type="args", default=["cases"])
+        kind: Literal["args", "string"] = "args" if flag.many else "string"
+        parser.addini(flag.ini, flag.help, type=kind, default=None)
+    parser.addini(
+        _PATHS_INI, "Folders with evals: <folder>/<lane>/*.yaml (default: cases)", type="args", default=["cases"]
+    )
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -254,7 +276,9 @@ def read_settings(config: pytest.Config) -> Settings:
         lanes=selected,
         cases=tuple(values["skilleval_case"]),
         conditions=tuple(dict.fromkeys(values["skilleval_condition"])),
-        selects_evals=any(config.getoption(name, None) for name in ("skilleval_lane", "skilleval_case", "skilleval_condition")),
+        selects_evals=any(
+            config.getoption(name, None) for name in ("skilleval_lane", "skilleval_case", "skilleval_condition")
+        ),
         provider=values["skilleval_provider"],
         model=values["skilleval_model"],
         effort=values["skilleval_effort"],
@@ -278,7 +302,7 @@ def read_settings(config: pytest.Config) -> Settings:
     )
 
 
-def _read(config: pytest.Config, flag: Flag) -> Any:  # noqa: ANN401 - one of several types, by flag
+def _read(config: pytest.Config, flag: Flag) -> Any:
     value = config.getoption(flag.ini, None)
     source = f"--{flag.name}"
     if value is None or value == [] or (flag.kind is bool and not value):
@@ -290,7 +314,7 @@ def _read(config: pytest.Config, flag: Flag) -> Any:  # noqa: ANN401 - one of se
     return tuple(parsed) if flag.many else parsed[0]
 
 
-def _parse(flag: Flag, source: str, text: object) -> Any:  # noqa: ANN401 - one of several types, by flag
+def _parse(flag: Flag, source: str, text: object) -> Any:
     if flag.choices and text not in flag.choices:
         raise OptionMistake(f"{source}={text}: choose from {', '.join(flag.choices)}")
     if flag.kind is bool:
@@ -307,7 +331,9 @@ def _parse(flag: Flag, source: str, text: object) -> Any:  # noqa: ANN401 - one 
 def _cap(text: str) -> tuple[str, int]:
     match = re.fullmatch(r"((?:provider:[^=]+)|kind:(?:plan|agent))=(\d+)", text)
     if not match or int(match[2]) < 1:
-        raise OptionMistake(f"--skilleval-cap={text}: write provider:NAME=N, kind:plan=N or kind:agent=N with N of at least 1")
+        raise OptionMistake(
+            f"--skilleval-cap={text}: write provider:NAME=N, kind:plan=N or kind:agent=N with N of at least 1"
+        )
     return match[1], int(match[2])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -75,7 +75,7 @@ def attach(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRe
 
 
 def is_missed(record: TrialRecord, settings: Settings) -> bool:
-    """Tell whether a failed trial is shown as missed: in a control condition, and where many trials are a measurement."""
+    """Tell whether a failed trial is shown as missed: in a control, and where many trials are a measurement."""
     if record.outcome is not Outcome.FAILED:
         return False
     if record.control:

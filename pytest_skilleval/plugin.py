@@ -16,7 +16,7 @@ from pytest_skilleval import options
 from pytest_skilleval.errors import UserMistake
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Iterator
     from pathlib import Path
 
     from pytest_skilleval.collection import Evals
@@ -51,8 +51,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Read the settings, and agree with the other processes of the session on its run."""
     config.addinivalue_line(
         "markers",
-        "skilleval(lane, case, skill, category, conditions, min_pass_rate, budget): an eval of an Agent Skill written in "
-        "Python; it takes the `skilleval` fixture",
+        "skilleval(lane, case, skill, category, conditions, min_pass_rate, budget): an eval in Python; "
+        "it takes the `skilleval` fixture",
     )
     settings = config.stash[SETTINGS] = _usage(options.read_settings, config)
     handed = getattr(config, "workerinput", {}).get(REPORT_KEY)
@@ -70,7 +70,7 @@ def _new_run() -> dict[str, Any]:
     return {"run": run, "token": os.urandom(8).hex(), "info": None}
 
 
-def _usage(function: Any, *args: Any) -> Any:  # noqa: ANN401 - whatever the function returns
+def _usage(function: Any, *args: Any) -> Any:
     """Call a function; a user's mistake becomes pytest's usage error, exit status 4."""
     try:
         return function(*args)
@@ -111,7 +111,7 @@ def evals_of(config: pytest.Config) -> Evals:
     return config.stash[EVALS]
 
 
-def _info(handed: Any) -> Any:  # noqa: ANN401 - ProviderInfo or None
+def _info(handed: Any) -> Any:
     from pytest_skilleval.records import ProviderInfo
 
     return ProviderInfo.model_validate(handed) if handed else None
@@ -175,7 +175,9 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     from pytest_skilleval.reports import opening
 
     evals = evals_of(config)
-    return opening.header_lines(config.stash[SETTINGS], evals.bench.info, preflight.groups(evals), config.stash.get(BASELINE, None))
+    return opening.header_lines(
+        config.stash[SETTINGS], evals.bench.info, preflight.groups(evals), config.stash.get(BASELINE, None)
+    )
 
 
 def _case_files(config: pytest.Config) -> Iterator[Path]:
@@ -197,7 +199,7 @@ def _ignored(config: pytest.Config, path: Path) -> bool:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController
+def pytest_configure_node(node: Any) -> None:
     """Hand the run to an xdist worker."""
     node.workerinput[REPORT_KEY] = json.dumps(node.config.stash[HANDOVER])
 
@@ -270,23 +272,25 @@ class Trials:
         self.outcome = outcome
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Iterator[None]:
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
         """Write the trial's record before its test function returns."""
-        trial: Trial | None = pyfuncitem.funcargs.get("skilleval")
+        trial: Any = pyfuncitem.funcargs.get("skilleval")
         if trial is None:
-            return (yield)  # type: ignore[return-value] # pytest's wrapper protocol
+            return (yield)
         error = None
         try:
             yield
         except BaseException as caught:  # noqa: BLE001 - whatever ended the trial belongs into its record
             error = caught
         self.outcome.settle(pyfuncitem, trial, error)
-        return True  # type: ignore[return-value] # pytest's wrapper protocol
+        return True
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[Any]:
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Put a short copy of the record on the report: one ASCII JSON string, since only plain types travel."""
-        report: pytest.TestReport = yield
+        report = yield
         self.outcome.attach(item, call, report)
         return report
 
@@ -300,7 +304,7 @@ class Trials:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> Any:  # noqa: ANN401 - pytest's
+def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> Any:
     """Show a failed trial as missed where one trial is no test."""
     text = getattr(report, REPORT_KEY, None)
     if text is None or report.when != "call" or not report.failed:
@@ -328,7 +332,7 @@ class Tally:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> Iterator[Any]:
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     """Show each red gate as a test report of its own, once all trials are home."""
     result = yield
     controller = None if is_worker(session.config) else controller_of(session.config)
@@ -339,9 +343,11 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[Any]:
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
-    """Judge the run, write the reports and set the exit status; the innermost wrapper, so that xdist's workers are gone
-    and the terminal's summary is still to come."""
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+    """Judge the run, write the reports and set the exit status.
+
+    The innermost wrapper: xdist's workers are gone by then, and the terminal's summary is still to come.
+    """
     yield
     config = session.config
     if is_worker(config):

@@ -83,11 +83,13 @@ def claim(session: pytest.Session, evals: Evals) -> None:
         return
     started = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     facts = {"environment": _environment(), "commit": _commit(evals.bench.settings.rootpath)}
-    plan = evals.plan(items, started, config.invocation_params.args, facts)  # type: ignore[arg-type] # str or PathLike
+    plan = evals.plan(items, started, [str(part) for part in config.invocation_params.args], facts)
     try:
         claim_run(evals.bench.folder, plan)
     except OSError as error:
-        raise OptionMistake(f"{evals.bench.folder}: {error.strerror or error}; choose another --skilleval-output") from None
+        raise OptionMistake(
+            f"{evals.bench.folder}: {error.strerror or error}; choose another --skilleval-output"
+        ) from None
 
 
 def _environment() -> dict[str, Any]:
@@ -108,7 +110,11 @@ def _commit(root: Path) -> dict[str, Any] | None:
         if head.returncode != 0:
             return None
         status = subprocess.run(
-            [*git, "status", "--porcelain", "--untracked-files=no"], capture_output=True, text=True, timeout=30, check=False
+            [*git, "status", "--porcelain", "--untracked-files=no"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
         )
     except (OSError, subprocess.SubprocessError):
         return None

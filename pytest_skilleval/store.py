@@ -86,7 +86,13 @@ def find_run(output: Path, reference: str, root: Path) -> Path:
     Raises:
         BaselineMistake: Nothing is found; the message lists what there is.
     """
-    places = [root / reference, Path(reference), output / reference, output.parent / "blessed" / reference, output.parent / reference]
+    places = [
+        root / reference,
+        Path(reference),
+        output / reference,
+        output.parent / "blessed" / reference,
+        output.parent / reference,
+    ]
     for place in places:
         if place.is_file():
             return place.resolve()
@@ -94,9 +100,15 @@ def find_run(output: Path, reference: str, root: Path) -> Path:
             return place.resolve() / "report.json"
         if place.is_dir() and (place / "plan.json").exists():
             return place.resolve()
-    runs = sorted((entry.name for entry in output.iterdir() if (entry / "plan.json").exists()), reverse=True) if output.is_dir() else []
+    runs = (
+        sorted((entry.name for entry in output.iterdir() if (entry / "plan.json").exists()), reverse=True)
+        if output.is_dir()
+        else []
+    )
     known = ", ".join(runs[:5]) or f"no runs in {output}"
-    raise BaselineMistake(f"{reference}: neither a report.json, a run folder, a run id, a blessed name nor 'latest' (there are: {known})")
+    raise BaselineMistake(
+        f"{reference}: neither a report.json, a run folder, a run id, a blessed name nor 'latest' (there are: {known})"
+    )
 
 
 def read_report(path: Path) -> Report:

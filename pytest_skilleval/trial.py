@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_skilleval import evidence, lanes
 from pytest_skilleval import skills as skill_folders
 from pytest_skilleval.errors import ErrorClass, TrialFault, UserMistake
-from pytest_skilleval.model import Case, Condition, Skill, TrialId
+from pytest_skilleval.model import Case, Condition, TrialId
 from pytest_skilleval.providers.base import Answer, Ask, Launch, ProcessOutput
 from pytest_skilleval.providers.classes import policy
 from pytest_skilleval.records import (
@@ -35,10 +35,10 @@ from pytest_skilleval.records import (
     Outcome,
     Score,
     SkillSeen,
+    Transcript,
     TrialError,
     TrialRecord,
     TrialTiming,
-    Transcript,
 )
 from pytest_skilleval.redaction import Redactor, redact_named
 from pytest_skilleval.scoring.facts import CommandResult, Facts
@@ -220,7 +220,9 @@ class Trial:
         if self._home is None:
             bench = self.bench
             # The lease comes first: from here on the home is removed even if this process is killed.
-            self._lease = self._stack.enter_context(bench.spawner.lease(home_root(bench.base, bench.run, self.id.folder), bench.base))
+            self._lease = self._stack.enter_context(
+                bench.spawner.lease(home_root(bench.base, bench.run, self.id.folder), bench.base)
+            )
             self._home = make_home(bench.base, bench.run, self.id.folder, bench.environ)
         return self._home
 
@@ -241,10 +243,10 @@ class Trial:
         for step in spec.setup:
             done = self._command(step.run, step.timeout, "setup")
             if done.exit_status != 0:
-                text = (done.stderr or done.stdout).strip().splitlines()
+                said = (done.stderr or done.stdout).strip().splitlines()
                 raise TrialFault(
                     ErrorClass.SETUP,
-                    f"setup command {step.run[0]!r} ended with {_status(done)}: {text[-1] if text else 'no output'}",
+                    f"setup command {step.run[0]!r} ended with {_status(done)}: {said[-1] if said else 'no output'}",
                 )
         self._state.before = evidence.snapshot(place.work)
         self._state.given = evidence.small_files(place.work, self._state.before)
@@ -330,7 +332,7 @@ class Trial:
             )
         )
 
-    def _sandbox_plan(self, reads: Sequence[Path]) -> Any:  # noqa: ANN401 - SandboxPlan or None
+    def _sandbox_plan(self, reads: Sequence[Path]) -> Any:
         return self.bench.sandbox_plan(self._place(), tuple(reads))
 
     def _audit(self) -> None:
@@ -347,7 +349,8 @@ class Trial:
             word = "used" if used else "was offered"
             raise TrialFault(
                 ErrorClass.CONTAMINATED,
-                f"the agent {word} skill {skill!r} although condition {self.condition.name!r} hides it: it was found outside the trial's home",
+                f"the agent {word} skill {skill!r} although condition {self.condition.name!r} hides it: "
+                "it was found outside the trial's home",
             )
 
     # ---------------------------------------------------------------------------------------------- the checks
@@ -499,7 +502,10 @@ class Trial:
         why = "no assertion failed" if passed else str(exception).strip().partition("\n")[0]
         check = CheckResult(id="asserts", kind="python", passed=passed, reason=why)
         parts = [Component(id="asserts", value=float(passed), weight=1.0, reason=why)]
-        parts += [Component(id=name, value=value, weight=1.0, reason="set by the case") for name, value in state.scores.items()]
+        parts += [
+            Component(id=name, value=value, weight=1.0, reason="set by the case")
+            for name, value in state.scores.items()
+        ]
         total = sum(part.value or 0.0 for part in parts) / len(parts)
         return Score(total=total, components=tuple(parts)), (check,)
 
@@ -552,7 +558,11 @@ class Trial:
 def _from_exception(exception: BaseException) -> tuple[Outcome, str, TrialError | None]:
     text = str(exception).strip().partition("\n")[0]
     if isinstance(exception, TrialFault):
-        return Outcome.ERROR, exception.message, TrialError(error_class=exception.error_class, message=exception.message)
+        return (
+            Outcome.ERROR,
+            exception.message,
+            TrialError(error_class=exception.error_class, message=exception.message),
+        )
     # pytest.fail and pytest.skip raise exceptions of pytest's own that are no Exception.
     kind = type(exception).__name__
     if isinstance(exception, AssertionError) or kind == "Failed":

@@ -62,7 +62,9 @@ def judge(
     lift_rows = summaries.lifts(groups)
     comparison = compare(groups, group_rows, status, plan.run) if compare is not None else None
     noise = summaries.noise(groups)
-    conditions = dict.fromkeys(row.condition for row in sorted(group_rows, key=lambda row: summaries.order(("prompt", "", row.condition))))
+    conditions = dict.fromkeys(
+        row.condition for row in sorted(group_rows, key=lambda row: summaries.order(("prompt", "", row.condition)))
+    )
     return Report(
         run=RunInfo(
             id=plan.run,
@@ -93,7 +95,7 @@ def judge(
         power=power(groups, plan.trials_each, noise.flip_rate),
         comparison=comparison,
         gate=gate(settings, counts, group_rows, comparison),
-        trials=tuple(_line(trial, entries[trial.id], plan) for trial in _sorted(plan.trials)),
+        trials=tuple(_line(trial, entries[trial.id]) for trial in _sorted(plan.trials)),
         timing=_timing(plan.trials, records),
     )
 
@@ -110,7 +112,9 @@ def _counts(planned: Sequence[PlannedTrial], records: Mapping[TrialId, TrialReco
     return counts
 
 
-def run_status(counts: Mapping[str, int], max_errors: float) -> tuple[Literal["finished", "interrupted", "invalid"], list[str]]:
+def run_status(
+    counts: Mapping[str, int], max_errors: float
+) -> tuple[Literal["finished", "interrupted", "invalid"], list[str]]:
     """Return whether a run can be trusted, and why not."""
     planned = sum(counts.values())
     reasons: list[str] = []
@@ -118,12 +122,17 @@ def run_status(counts: Mapping[str, int], max_errors: float) -> tuple[Literal["f
     if counts["missing"]:
         reasons.append(f"{counts['missing']} of {planned} planned trials have no result")
     if share > max_errors:
-        reasons.append(f"{counts['error']} of {planned - counts['missing']} trials are errors ({share:.0%}); at most {max_errors:.0%} are allowed")
+        reasons.append(
+            f"{counts['error']} of {planned - counts['missing']} trials are errors ({share:.0%}); "
+            f"at most {max_errors:.0%} are allowed"
+        )
         return "invalid", reasons
     return ("interrupted" if counts["missing"] else "finished"), reasons
 
 
-def gate(settings: Settings, counts: Mapping[str, int], groups: Sequence[GroupSummary], comparison: Mapping[str, Any] | None) -> GateResult:
+def gate(
+    settings: Settings, counts: Mapping[str, int], groups: Sequence[GroupSummary], comparison: Mapping[str, Any] | None
+) -> GateResult:
     """Decide what makes the run red, besides single trials that are tests.
 
     An error is always red: the run did not measure what it was asked to. So is a planned trial without a result.
@@ -149,7 +158,8 @@ def _red(mode: str, groups: Sequence[GroupSummary], comparison: Mapping[str, Any
     for row in groups:
         floor, rate = row.min_pass_rate, row.pass_rate
         if floor is not None and rate.ci is not None and rate.ci[1] < floor:
-            reason = f"pass rate {rate.rate:.2f} (95% interval {rate.ci[0]:.2f} to {rate.ci[1]:.2f}, n={rate.n}) lies below min_pass_rate {floor:g}"
+            interval = f"95% interval {rate.ci[0]:.2f} to {rate.ci[1]:.2f}, n={rate.n}"
+            reason = f"pass rate {rate.rate:.2f} ({interval}) lies below min_pass_rate {floor:g}"
             red.append((f"{row.lane}:{row.case}:{row.condition}", reason))
     if comparison is not None and comparison["comparable"] and mode in ("auto", "regression"):
         red += _regressions(comparison)
@@ -162,7 +172,7 @@ def _regressions(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, row["text"]) for name, row in rows if row["verdict"] == "regressed"]
 
 
-def _line(trial: PlannedTrial, entry: Entry, plan: Plan) -> TrialLine:
+def _line(trial: PlannedTrial, entry: Entry) -> TrialLine:
     record = entry.record
     if record is None:
         reason = "started, but never finished" if entry.intent is not None else "never started"
@@ -195,7 +205,7 @@ def _line(trial: PlannedTrial, entry: Entry, plan: Plan) -> TrialLine:
 
 def _timing(planned: Sequence[PlannedTrial], records: Mapping[TrialId, TrialRecord]) -> dict[str, Any]:
     """Gather what differs between two equal runs."""
-    rows = {
+    rows: dict[str, dict[str, Any]] = {
         trial.id.key: {
             "started": record.timing.started,
             "duration_s": round(record.timing.duration_s, 6),

@@ -141,7 +141,8 @@ class Workbench:
             found = ", ".join(sorted(self.skills)) or "none"
             places = ", ".join(_short(path, self.settings.rootpath) for path in self.settings.skills)
             raise SkillMistake(
-                f"{_short(case.path, self.settings.rootpath)}:{case.line}: skill: {case.skill!r} lies in none of {places} "
+                f"{_short(case.path, self.settings.rootpath)}:{case.line}: skill: {case.skill!r} lies in none of "
+                f"{places} "
                 f"(found: {found}); write its name, or name its folder with --skilleval-skills"
             ) from None
 
@@ -161,7 +162,9 @@ class Workbench:
         reference = folder or self.settings.stale
         stale = stale_skill(reference, current.name, current, target=self.scratch, root=self.settings.rootpath)
         if stale is None:
-            self.notes[f"stale left out for skill {current.name}: no earlier version found; name one with --skilleval-stale"] = None
+            self.notes[
+                f"stale left out for skill {current.name}: no earlier version found; name one with --skilleval-stale"
+            ] = None
         elif stale.digest == current.digest:
             self.notes[f"stale left out for skill {current.name}: the stale version equals the current one"] = None
             return None
@@ -244,7 +247,9 @@ class Workbench:
             return
         swept = sweep(self.base)
         if swept.homes or swept.processes:
-            self.notes[f"an earlier run was killed: {swept.processes} of its processes ended, {swept.homes} homes removed"] = None
+            self.notes[
+                f"an earlier run was killed: {swept.processes} of its processes ended, {swept.homes} homes removed"
+            ] = None
 
     def close(self) -> None:
         """Stop the fork server and remove this process's folders; the last process removes the shared ones.

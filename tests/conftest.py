@@ -33,7 +33,9 @@ class Project:
 
     def skill(self, name: str = "greeter", body: str = "Say hello.") -> Path:
         """Write a skill."""
-        return self.write(f"skills/{name}/SKILL.md", f"---\nname: {name}\ndescription: Greets people by name.\n---\n\n{body}\n")
+        return self.write(
+            f"skills/{name}/SKILL.md", f"---\nname: {name}\ndescription: Greets people by name.\n---\n\n{body}\n"
+        )
 
     def case(self, name: str = "greet", *, rate: object = 1.0, lane: str = "execution", **more: Any) -> Path:
         """Write a case that a stub solves at this rate: it must write hello into out.txt."""

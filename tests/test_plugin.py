@@ -102,7 +102,9 @@ def test_an_error_is_red_and_in_no_rate(any_mode: Project) -> None:
         ("prompt: hi\nsolution: ../../etc/passwd\n", 2, "solution"),
     ],
 )
-def test_a_mistake_in_a_case_file_is_one_line_and_status_4(project: Project, mode: str, text: str, line: int, wanted: str) -> None:
+def test_a_mistake_in_a_case_file_is_one_line_and_status_4(
+    project: Project, mode: str, text: str, line: int, wanted: str
+) -> None:
     project.write("cases/execution/bad.yaml", text)
     project.case("good")
     result = project.run(mode)
@@ -154,7 +156,9 @@ def test_items_are_named_by_file_case_condition_and_trial(project: Project) -> N
         (("cases/execution/greet.yaml::greet",), 4),
     ],
 )
-def test_items_are_selected_by_name_marker_flag_and_node_id(project: Project, select: tuple[str, ...], count: int) -> None:
+def test_items_are_selected_by_name_marker_flag_and_node_id(
+    project: Project, select: tuple[str, ...], count: int
+) -> None:
     project.skill()
     project.case(skill="greeter", conditions=["none", "self-load"])
     result = project.run("--collect-only", "-q", "--trials", "2", *select)
@@ -209,7 +213,9 @@ def test_serial_and_parallel_and_shuffled_runs_give_equal_reports(
         assert project.run("--trials", "4", *args).ret == 0
         reports.append(json.dumps(strip_volatile(project.report()), sort_keys=True))
     assert reports[0] == reports[1] == reports[2] == reports[3]
-    assert '"failed": 0' not in reports[0].split('"groups"')[0], "the seed drew no failure: the test would prove nothing"
+    assert '"failed": 0' not in reports[0].split('"groups"')[0], (
+        "the seed drew no failure: the test would prove nothing"
+    )
 
 
 def test_another_seed_gives_other_draws(project: Project) -> None:
@@ -290,7 +296,7 @@ def test_the_record_is_on_disk_before_the_test_returns(project: Project) -> None
         "def pytest_runtest_call(item):\n"
         "    result = yield\n"
         "    (record,) = item.config.rootpath.glob('.skilleval/runs/*/trials/*/record.json')\n"
-        "    assert '\"outcome\":\"passed\"' in record.read_text()\n"
+        '    assert \'"outcome":"passed"\' in record.read_text()\n'
         "    item.config.rootpath.joinpath('seen.txt').write_text('yes')\n"
         "    return result\n",
     )
@@ -342,14 +348,16 @@ def test_a_session_without_cases_imports_nothing_heavy_and_prints_nothing(projec
     )
     result = project.run("-p", "no:hypothesispytest", "-p", "no:syrupy")
     assert result.ret == 0
-    assert "skill" not in result.stdout.str().lower().replace(str(project.path).lower(), "").replace("plugins:", "").replace(
-        "skilleval-0.1.0", ""
-    )
+    assert "skill" not in result.stdout.str().lower().replace(str(project.path).lower(), "").replace(
+        "plugins:", ""
+    ).replace("skilleval-0.1.0", "")
 
 
 def test_reruns_are_refused_with_the_way_out(project: Project) -> None:
     project.case()
-    project.write("conftest.py", "def pytest_addoption(parser):\n    parser.addoption('--reruns', type=int, default=0)\n")
+    project.write(
+        "conftest.py", "def pytest_addoption(parser):\n    parser.addoption('--reruns', type=int, default=0)\n"
+    )
     result = project.run("--reruns", "2")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["*--reruns*use --trials N*"])
