@@ -8,7 +8,7 @@ from pytest_skilleval.model import FileCheck, SnapshotCheck, TextConditions
 from .facts import Facts
 from .finding import Finding, no, yes
 from .folder import Folder, Refused
-from .patterns import bounded, one_line, search
+from .patterns import cut_note, one_line, search
 from .terminal import plain_text
 
 __all__ = ["check_file", "check_snapshot", "text_problem"]
@@ -21,14 +21,12 @@ def text_problem(wanted: TextConditions, text: str) -> str | None:
         TrialFault: A pattern runs out of time.
     """
     shown = one_line(text, 80)
-    looked, cut = bounded(text)
-    note = f" in its first {len(looked)} characters" if cut else ""
     if wanted.equals is not None and text.rstrip("\r\n") != wanted.equals.rstrip("\r\n"):
         return f"is {shown!r}, wanted {one_line(wanted.equals, 80)!r}"
     if wanted.contains is not None and wanted.contains not in text:
         return f"does not contain {one_line(wanted.contains, 80)!r}; it begins {shown!r}"
     if wanted.matches is not None and search(wanted.matches, text) is None:
-        return f"does not match {wanted.matches!r}{note}; it begins {shown!r}"
+        return f"does not match {wanted.matches!r}{cut_note(text)}; it begins {shown!r}"
     if wanted.never is not None:
         hit = search(wanted.never, text)
         if hit:
@@ -48,15 +46,16 @@ def check_file(check: FileCheck, facts: Facts) -> Finding:
             found = folder.matches(check.path)
             return no(f"{found[0]} is there, and must not be") if found else yes("it is absent")
         name = folder.find(check.path)
-        problem = _change_problem(check, facts, folder, name)
+        problem, note = _change_problem(check, facts, folder, name), ""
         if problem is None:
             if _has_text_conditions(check):
-                problem = text_problem(check, folder.text(name))
+                text = folder.text(name)
+                problem, note = text_problem(check, text), cut_note(text)
             else:
                 folder.read(name)
     except Refused as refusal:
         return no(str(refusal))
-    return yes(f"{name} is as wanted") if problem is None else no(f"{name} {problem}")
+    return yes(f"{name} is as wanted{note}") if problem is None else no(f"{name} {problem}")
 
 
 def _change_problem(check: FileCheck, facts: Facts, folder: Folder, name: str) -> str | None:

@@ -24,7 +24,17 @@ from typing import Any, NamedTuple
 
 from pytest_skilleval.errors import ErrorClass, TrialFault
 
-__all__ = ["IN_PROCESS_CHARS", "TEXT_CHARS", "TIME_LIMIT_S", "Hit", "bounded", "one_line", "search", "search_all"]
+__all__ = [
+    "IN_PROCESS_CHARS",
+    "TEXT_CHARS",
+    "TIME_LIMIT_S",
+    "Hit",
+    "bounded",
+    "cut_note",
+    "one_line",
+    "search",
+    "search_all",
+]
 
 TEXT_CHARS = 1_000_000
 """Text beyond this many characters is not matched."""
@@ -54,6 +64,11 @@ class _OutOfTime(Exception):
 def bounded(text: str) -> tuple[str, bool]:
     """Return at most `TEXT_CHARS` characters of a text, and whether something was cut off."""
     return (text[:TEXT_CHARS], True) if len(text) > TEXT_CHARS else (text, False)
+
+
+def cut_note(text: str) -> str:
+    """Return what to add to a reason when a text was too long to be matched whole, else nothing."""
+    return f" (only its first {TEXT_CHARS} characters were matched)" if len(text) > TEXT_CHARS else ""
 
 
 def one_line(text: str, limit: int = LINE_CHARS) -> str:

@@ -63,7 +63,7 @@ def _template() -> jinja2.Template:
 def review_page(manifest: Manifest, bundle: Path, title: str) -> str:
     """Return the page; links and pictures name files of the bundle only, relative to it."""
     entries, text_room, picture_room = [], PAGE_TEXT_CHARS, PAGE_PICTURE_BYTES
-    for file in manifest.files:
+    for file in sorted(manifest.files, key=lambda file: (file.kind != "report", file.name)):
         data = (bundle / file.path).read_bytes()
         text, cut = _text(file, data, min(TEXT_CHARS, text_room))
         text_room -= len(text)

@@ -11,7 +11,7 @@ from pytest_skilleval.records import ToolCall
 from .facts import CommandResult, Facts
 from .files import text_problem
 from .finding import Finding, no, undecided, yes
-from .patterns import one_line, search
+from .patterns import cut_note, one_line, search
 from .selection import can_discover, was_used
 from .workflow import deed
 
@@ -28,7 +28,7 @@ def check_text(check: TextCheck, facts: Facts) -> Finding:
         and not answer.strip()
     ):
         problem = "is empty"
-    return yes("the answer is as wanted") if problem is None else no(f"the answer {problem}")
+    return yes(f"the answer is as wanted{cut_note(answer)}") if problem is None else no(f"the answer {problem}")
 
 
 def check_tool_call(check: ToolCallCheck, facts: Facts) -> Finding:

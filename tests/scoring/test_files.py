@@ -121,6 +121,18 @@ def test_a_file_that_is_too_large_is_refused_unread(make_facts: MakeFacts) -> No
     assert "huge.txt has 10737418240 bytes" in result.reason
 
 
+def test_that_a_text_was_too_long_to_be_matched_whole_is_said(make_facts: MakeFacts) -> None:
+    files = {"long.log": "begin\n" + "x" * 1_000_000 + "\nend\n"}
+    found = answer(make_facts, {"kind": "file", "path": "long.log", "matches": "^begin$"}, files=files)
+    assert (found.passed, found.reason) == (
+        True,
+        "long.log is as wanted (only its first 1000000 characters were matched)",
+    )
+    missed = answer(make_facts, {"kind": "file", "path": "long.log", "matches": "^end$"})
+    assert missed.passed is False
+    assert "(only its first 1000000 characters were matched)" in missed.reason
+
+
 def test_the_workspaces_own_git_folder_is_not_searched_unless_named(make_facts: MakeFacts) -> None:
     files = {".git/description.txt": "x"}
     assert answer(make_facts, {"kind": "file", "path": "**/*.txt"}, files=files).passed is False
