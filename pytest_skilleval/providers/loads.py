@@ -32,12 +32,20 @@ def read_by_path(path: str, skills: Iterable[Skill]) -> str | None:
 def read_by_command(command: str, output: str, skills: Iterable[Skill]) -> Iterator[str]:
     """Yield the skills whose SKILL.md a command showed.
 
-    The command names a SKILL.md and its output holds a line of that skill's body: `cat`, `sed` and `head` do, `ls` and
-    a search for file names do not. A name in the command alone is no load.
+    The command names a SKILL.md and its output holds a line that only that skill's body has: `cat`, `sed` and `head`
+    do, `ls` and a search for file names do not. A name in the command alone is no load.
     """
     if "SKILL.md" not in command:
         return
-    for skill in skills:
-        lines = [line for line in map(str.strip, skill.body.splitlines()) if len(line) >= SHORTEST_LINE]
-        if any(line in output for line in lines) or (not lines and f"{skill.name}/SKILL.md" in command):
+    known = tuple(skills)
+    lines = {skill.name: _lines(skill) for skill in known}
+    for skill in known:
+        others = set().union(*(lines[other.name] for other in known if other.name != skill.name))
+        named = any(f"{name}/SKILL.md" in command for name in (skill.name, skill.path.name))
+        telling = lines[skill.name] - others or (lines[skill.name] if named else set())
+        if any(line in output for line in telling) or (named and not lines[skill.name]):
             yield skill.name
+
+
+def _lines(skill: Skill) -> set[str]:
+    return {line for line in map(str.strip, skill.body.splitlines()) if len(line) >= SHORTEST_LINE}

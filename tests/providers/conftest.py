@@ -8,22 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from asking import skill_at
 
-from pytest_skilleval.model import CONDITIONS, Case, CaseSpec, Lane, Skill, TrialId
+from pytest_skilleval.model import CONDITIONS, Case, CaseSpec, Lane, TrialId
 from pytest_skilleval.providers.base import Ask, Launch, ProcessOutput
 
 Asker = Callable[..., Ask]
 Runner = Callable[..., ProcessOutput]
-
-
-def skill_at(folder: Path, name: str, text: str = "Do it well.") -> Skill:
-    """Write a skill folder and return it."""
-    path = folder / name
-    path.mkdir(parents=True, exist_ok=True)
-    (path / "SKILL.md").write_text(f"---\nname: {name}\ndescription: About {name}.\n---\n{text}\n")
-    return Skill(
-        name=name, description=f"About {name}.", path=path, digest="0" * 64, body=f"{text}\n", files=("SKILL.md",)
-    )
 
 
 @pytest.fixture
@@ -46,7 +37,7 @@ def ask(tmp_path: Path) -> Asker:
         case.folder.mkdir(exist_ok=True)
         installs = CONDITIONS[condition].installs != "nothing"
         skill = skill_at(place / "installed", "greeter")
-        other = skill_at(place / "installed", "other")
+        other = skill_at(place / "installed", "other", "Do something else.")
         return Ask(
             id=TrialId(lane, "greet", condition, trial),
             case=case,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
+from asking import skill_at
 from recorded import Recorded, recorded
 
-from conftest import skill_at
 from pytest_skilleval.errors import ErrorClass
 from pytest_skilleval.providers.base import ProviderSettings
 from pytest_skilleval.providers.claude import Claude
