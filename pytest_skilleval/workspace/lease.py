@@ -139,8 +139,9 @@ def remove_tree(parent: int, name: bytes) -> list[str]:
         return []
     except OSError:
         return _unlink(parent, name)
-    numbers = itertools.count()
-    pending = _empty(top, top, numbers, problems)
+    token = os.urandom(8).hex()  # so that nothing in the home can have such a name already
+    names = (f".{token}-{number}".encode() for number in itertools.count())
+    pending = _empty(top, top, names, problems)
     while pending and len(problems) < 10:
         folder = pending.pop()
         try:
@@ -148,7 +149,7 @@ def remove_tree(parent: int, name: bytes) -> list[str]:
         except OSError as error:
             problems.append(_line(folder, error))
             continue
-        pending += _empty(inner, top, numbers, problems)
+        pending += _empty(inner, top, names, problems)
         os.close(inner)
         try:
             os.rmdir(folder, dir_fd=top)
@@ -163,7 +164,7 @@ def remove_tree(parent: int, name: bytes) -> list[str]:
     return problems
 
 
-def _empty(folder: int, top: int, numbers: Iterator[int], problems: list[str]) -> list[bytes]:
+def _empty(folder: int, top: int, names: Iterator[bytes], problems: list[str]) -> list[bytes]:
     """Unlink the files of a folder and move its folders up to `top`; return the names these have there."""
     moved: list[bytes] = []
     with os.scandir(folder) as entries:
@@ -176,7 +177,7 @@ def _empty(folder: int, top: int, numbers: Iterator[int], problems: list[str]) -
             moved.append(name)
             continue
         try:
-            above = b".skilleval-%d" % next(numbers)
+            above = next(names)
             _open_up(folder, name)
             os.rename(name, above, src_dir_fd=folder, dst_dir_fd=top)
             moved.append(above)

@@ -22,7 +22,7 @@ _ALWAYS_HIDDEN = ("/tmp", "/var/tmp", "/home", "/root", "/run", "/mnt", "/media"
 _PROBE_SECONDS = 10.0
 
 
-class SandboxUnavailable(SkillevalError):  # noqa: N818 - reads as what it is, like the tree in errors
+class SandboxUnavailable(SkillevalError):
     """`require` was asked for and bubblewrap does not work here."""
 
 

@@ -25,6 +25,7 @@ from .sweep import reclaim
 _TICK = 0.25
 _PATIENCE = 30.0  # beyond all that a supervisor may take by its order, before it counts as lost
 _START = 30.0
+_SILENCE = "it ended without a word"
 # No site-packages, no user folder, no .pth files: the interpreter sees the standard library, and for one import us.
 _BOOT = """
 import sys
@@ -39,6 +40,10 @@ _KEPT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # some interpreters do not sta
 
 class SupervisionError(SkillevalError):
     """The processes that watch over trials could not be started, or broke."""
+
+
+class _NoWordError(SupervisionError):
+    """A supervisor ended before it could say anything."""
 
 
 class Spawner:
@@ -69,21 +74,21 @@ class Spawner:
             SupervisionError: No supervisor could be started, or another trial holds this home.
         """
         check_home(home, base)
-        ours, theirs = socket.socketpair()
-        with theirs:
-            request = json.dumps({"home": _wire(home)}).encode()
-            with self._lock:
-                try:
-                    socket.send_fds(self._connected(), [request], [theirs.fileno()])
-                except OSError:
-                    self._drop()
-                    socket.send_fds(self._connected(), [request], [theirs.fileno()])
-        return TrialLease(home, base, ours)
+        try:
+            return TrialLease(home, base, self._request(home))
+        except _NoWordError:
+            # Somebody killed the fork server, or the supervisor it had ready: once more with new ones.
+            return TrialLease(home, base, self._request(home))
 
     def close(self) -> None:
         """Let the fork server go, and wait until its last supervisor has ended."""
         with self._lock:
             self._drop()
+
+    @property
+    def server(self) -> int | None:
+        """Process id of the fork server, once it runs."""
+        return None if self._server is None else self._server.pid
 
     def __enter__(self) -> Self:
         return self
@@ -91,7 +96,21 @@ class Spawner:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _request(self, home: Path) -> socket.socket:
+        """Have a supervisor serve a home; return the line to it."""
+        ours, theirs = socket.socketpair()
+        request = json.dumps({"home": _wire(home)}).encode()
+        with theirs, self._lock:
+            try:
+                socket.send_fds(self._connected(), [request], [theirs.fileno()])
+            except OSError:
+                self._drop()
+                socket.send_fds(self._connected(), [request], [theirs.fileno()])
+        return ours
+
     def _connected(self) -> socket.socket:
+        if self._owner == os.getpid() and self._server is not None and self._server.poll() is not None:
+            self._drop()
         if self._line is None or self._owner != os.getpid():
             self._start()
         assert self._line is not None  # noqa: S101 - set by _start
@@ -163,10 +182,14 @@ class TrialLease:
         self._line = line
         self._inbox = b""
         self._lost = False
-        self._last_words = "it ended without a word"
-        if self._wait("ready", _PATIENCE) is None:
+        self._last_words = ""
+        ready = self._wait("ready", _PATIENCE)
+        if ready is None:
             self._line.close()
-            raise SupervisionError(f"no supervisor for {self.home}: {self._last_words}")
+            kind = SupervisionError if self._last_words else _NoWordError
+            raise kind(f"no supervisor for {self.home}: {self._last_words or _SILENCE}")
+        self.supervisor: int = ready["ready"]
+        """Process id of the supervisor."""
 
     def __enter__(self) -> Self:
         return self
@@ -227,7 +250,7 @@ class TrialLease:
             exit_status=None,
             signal=None,
             reason="cancelled",
-            message=f"the supervisor of this trial is gone: {self._last_words}",
+            message=f"the supervisor of this trial is gone: {self._last_words or _SILENCE}",
             duration=duration,
             cpu=None,
             stdout=nothing,
