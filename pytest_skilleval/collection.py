@@ -133,6 +133,7 @@ class Evals:
             environment=facts["environment"],
             commit=facts["commit"],
             notes=(*bench.notes, *bench.warnings),
+            events=tuple(bench.events),
         )
 
     def _planned(self, item: pytest.Item, work: WorkItem) -> PlannedTrial:
@@ -252,7 +253,7 @@ class TrialItem(pytest.Function):
         work = self.stash[WORK]
         return self.path, work.case.line - 1, f"{work.case.id} [{work.condition.name} #{work.trial}]"
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ANN401 - pytest's
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Say why the trial failed; a traceback into this package would help nobody."""
         if type(excinfo.value).__name__ in {"TrialFailed", "TrialErrored"}:
             return str(excinfo.value)

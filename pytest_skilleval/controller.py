@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Controller", "open_baseline", "open_controller"]
 
-OK, TESTS_FAILED, INTERRUPTED = 0, 1, 2
+OK, TESTS_FAILED, INTERRUPTED, NO_TESTS = 0, 1, 2, 5
 
 
 def open_baseline(settings: Settings, provider: ProviderInfo) -> Baseline | None:
@@ -140,6 +140,8 @@ class Controller:
             red: Failed reports that are no missed trials.
         """
         report = self.judge()
+        if status == NO_TESTS and self.settings.resume is not None:
+            status = OK  # a finished run was resumed: there was nothing left to do
         if status not in (OK, TESTS_FAILED):
             return status
         if red or self.problems:

@@ -13,6 +13,7 @@ A file is `{"checksum": "<sha256 of body>", "body": {...}}`; the body's text is 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -29,7 +30,18 @@ from pytest_skilleval.records import Intent, Plan, TrialRecord
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Entry", "Journal", "claim_run", "read_plan", "read_sealed", "write_aside", "write_plan", "write_sealed"]
+__all__ = [
+    "Entry",
+    "Journal",
+    "claim_run",
+    "hold",
+    "read_plan",
+    "read_sealed",
+    "take_over",
+    "write_aside",
+    "write_plan",
+    "write_sealed",
+]
 
 MAX_BYTES = 64 * 1024 * 1024
 """A larger journal file is damage: records name transcripts, they do not hold them."""
@@ -225,6 +237,42 @@ def claim_run(folder: Path, plan: Plan) -> None:
         return
     (folder / "trials").mkdir()
     write_plan(folder, plan)
+
+
+def hold(folder: Path) -> int:
+    """Say that this process works on a run, until the descriptor is closed or the process dies however it dies."""
+    descriptor = _lock_file(folder)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
+
+
+def take_over(folder: Path, *, patience: float = 15.0) -> int:
+    """Wait until no process works on a run any more, then hold it.
+
+    Args:
+        folder: The run folder.
+        patience: Seconds; the workers of a killed session need a few to notice and stop.
+
+    Raises:
+        RunFolderMistake: Somebody still works on it.
+    """
+    descriptor = _lock_file(folder)
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                os.close(descriptor)
+                raise RunFolderMistake(f"{folder}: another session works on this run; wait for it or stop it") from None
+            time.sleep(0.1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            return descriptor
+
+
+def _lock_file(folder: Path) -> int:
+    return os.open(folder / "lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC, 0o644)
 
 
 def _wait_for_plan(folder: Path) -> Plan:

@@ -156,6 +156,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Read all case files before any worker or agent starts: a mistake costs nothing."""
     config = session.config
+    if config.stash[SETTINGS].resume is not None and not is_worker(config):
+        _take_up(config)
     paths = [] if is_worker(config) else list(_case_files(config))
     if paths:
         from pytest_skilleval import preflight
@@ -165,6 +167,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         from pytest_skilleval import controller
 
         config.stash[BASELINE] = _usage(controller.open_baseline, config.stash[SETTINGS], evals_of(config).bench.info)
+
+
+def _take_up(config: pytest.Config) -> None:
+    """Work on an earlier run instead of a new one."""
+    from pytest_skilleval import preflight
+
+    run, descriptor = _usage(preflight.take_up, config.stash[SETTINGS])
+    config.stash[HANDOVER]["run"] = run
+    config.add_cleanup(lambda: os.close(descriptor))
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

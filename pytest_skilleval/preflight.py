@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_skilleval import collection
+from pytest_skilleval import collection, resume
 from pytest_skilleval.errors import OptionMistake, UserMistake
-from pytest_skilleval.journal import claim_run
+from pytest_skilleval.journal import claim_run, read_plan, take_over, write_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_skilleval.collection import Evals
     from pytest_skilleval.options import Settings
+    from pytest_skilleval.records import Plan
 
-__all__ = ["claim", "groups", "preflight", "select"]
+__all__ = ["claim", "groups", "preflight", "select", "take_up"]
 
 
 def preflight(evals: Evals, paths: Sequence[Path]) -> dict[str, Any]:
@@ -37,6 +38,19 @@ def preflight(evals: Evals, paths: Sequence[Path]) -> dict[str, Any]:
     evals.bench.sweep()
     evals.preflight(paths)
     return evals.bench.info.model_dump(mode="json")
+
+
+def take_up(settings: Settings) -> tuple[str, int]:
+    """Find the run to resume and wait until nobody works on it any more.
+
+    Returns:
+        Its id, and the descriptor that holds it for this session.
+
+    Raises:
+        RunFolderMistake: There is none, or somebody works on it.
+    """
+    folder = resume.find_unfinished(settings.output, settings.resume or resume.LATEST)
+    return folder.name, take_over(folder)
 
 
 def groups(evals: Evals) -> list[tuple[str, str, str]]:
@@ -82,14 +96,36 @@ def claim(session: pytest.Session, evals: Evals) -> None:
     if not items or config.getoption("collectonly", default=False):
         return
     started = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    facts = {"environment": _environment(), "commit": _commit(evals.bench.settings.rootpath)}
+    bench = evals.bench
+    facts = {"environment": _environment(), "commit": _commit(bench.settings.rootpath)}
     plan = evals.plan(items, started, [str(part) for part in config.invocation_params.args], facts)
     try:
-        claim_run(evals.bench.folder, plan)
+        if bench.settings.resume is not None:
+            _keep(config, session.items, resumed_plan(bench.folder, plan))
+        else:
+            claim_run(bench.folder, plan)
+        bench.hold_run()
     except OSError as error:
-        raise OptionMistake(
-            f"{evals.bench.folder}: {error.strerror or error}; choose another --skilleval-output"
-        ) from None
+        raise OptionMistake(f"{bench.folder}: {error.strerror or error}; choose another --skilleval-output") from None
+
+
+def resumed_plan(folder: Path, new: Plan) -> Plan:
+    """Return the plan of a resumed run; the first process of the session to come writes it."""
+    old = read_plan(folder)
+    if old.token == new.token:
+        return old
+    united = resume.unite(folder, old, new)
+    write_plan(folder, united)
+    return united
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], plan: Plan) -> None:
+    """Leave out the trials that have their result."""
+    todo = set(plan.todo or ())
+    done = {item for item in items if (work := collection.eval_item(item)) is not None and work.id.key not in todo}
+    if done:
+        config.hook.pytest_deselected(items=list(done))
+        items[:] = [item for item in items if item not in done]
 
 
 def _environment() -> dict[str, Any]:

@@ -14,12 +14,14 @@ from pytest_skilleval.model import Frozen, TrialId
 
 __all__ = [
     "ArtifactRef",
+    "BaselineRef",
     "CheckResult",
     "Component",
     "Exposure",
     "FileRef",
     "Intent",
     "Isolation",
+    "Judging",
     "Outcome",
     "Plan",
     "PlannedTrial",
@@ -349,6 +351,23 @@ class SkillDigest(Frozen):
     digest: str
 
 
+class BaselineRef(Frozen):
+    """The baseline of a run, as it was before the first agent."""
+
+    path: str
+    """Its report.json, or its run folder when it had none."""
+    digest: str
+    """SHA-256 of that report.json, 64 hex digits; "" when it was judged from its journal."""
+
+
+class Judging(Frozen):
+    """What a run is judged by: with its records, all that its reports are made of."""
+
+    gate: Literal["auto", "trials", "regression", "never"] = "auto"
+    max_errors: float = 0.1
+    baseline: BaselineRef | None = None
+
+
 class Plan(Frozen):
     """Everything that a run set out to do; written before the first trial, never changed."""
 
@@ -363,11 +382,18 @@ class Plan(Frozen):
     seed: int = 0
     trials_each: int = 1
     method: str = "exact"
+    judging: Judging = Judging()
     skills: tuple[SkillDigest, ...] = ()
     trials: tuple[PlannedTrial, ...]
     environment: dict[str, Any] = Field(default_factory=dict)
     commit: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
+    """What every run like this one would note."""
+    events: tuple[str, ...] = ()
+    """What happened to this one: taken up again, leftovers of a killed one found."""
+    todo: tuple[str, ...] | None = None
+    """Keys of the trials that a resumed session runs; None = all. Fixed before its first trial, so that a worker that
+    replaces a dead one collects the same."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
 

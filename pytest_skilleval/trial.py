@@ -374,7 +374,9 @@ class Trial:
             return None
         target = self.bench.bundle_folder(self.id)
         source = self.workspace / self.case.spec.bundle.path
-        return lanes.collect_bundle(source, target) if source.is_dir() and not source.is_symlink() else None
+        if not source.is_dir() or source.is_symlink():
+            return None
+        return lanes.collect_bundle(source, target, title=self.id.key, redact=self._clean)
 
     def _command(self, argv: Sequence[str], timeout: float, purpose: str) -> CommandResult:
         """Run a command of the case in the workspace, under the trial's supervisor, without the provider's keys."""

@@ -96,7 +96,7 @@ def judge(
         comparison=comparison,
         gate=gate(settings, counts, group_rows, comparison),
         trials=tuple(_line(trial, entries[trial.id]) for trial in _sorted(plan.trials)),
-        timing=_timing(plan.trials, records),
+        timing={**_timing(plan.trials, records), "events": list(plan.events)},
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_skilleval.errors import OptionMistake, SkillMistake
-from pytest_skilleval.journal import Journal
+from pytest_skilleval.journal import Journal, hold
 from pytest_skilleval.model import CONDITIONS, Case, Condition, Skill, TrialId
 from pytest_skilleval.providers import make_provider
 from pytest_skilleval.providers.base import Provider, ProviderSettings
@@ -65,6 +65,8 @@ class Workbench:
         self.environ = dict(os.environ)
         self.conditions = CONDITIONS | {condition.name: condition for condition in conditions}
         self.notes: dict[str, None] = {}
+        self.events: list[str] = []
+        self._held: int | None = None
         self.warnings: tuple[str, ...] = ()
         self._providers = providers or {}
         self._info = info
@@ -247,15 +249,21 @@ class Workbench:
             return
         swept = sweep(self.base)
         if swept.homes or swept.processes:
-            self.notes[
-                f"an earlier run was killed: {swept.processes} of its processes ended, {swept.homes} homes removed"
-            ] = None
+            left = f"{swept.processes} processes ended, {swept.homes} homes removed"
+            self.events.append(f"an earlier run was killed: {left}")
+
+    def hold_run(self) -> None:
+        """Say that this process works on the run: nobody takes it over meanwhile."""
+        self._held = hold(self.folder)
 
     def close(self) -> None:
         """Stop the fork server and remove this process's folders; the last process removes the shared ones.
 
         May be called twice.
         """
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
         if (spawner := self.__dict__.pop("spawner", None)) is not None:
             spawner.close()
         if (scratch := self.__dict__.pop("scratch", None)) is not None:
