@@ -1,0 +1,165 @@
+"""`skilleval rebuild`: a run judged anew from its journal alone; a finished run gets the bytes it had."""
+
+from __future__ import annotations
+
+import hashlib
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pytest_skilleval import comparison, store, verdicts
+from pytest_skilleval.errors import BaselineMistake
+from pytest_skilleval.options import Settings
+from pytest_skilleval.records import BaselineRef, Outcome, Report
+from pytest_skilleval.reports.writing import Beside, write_reports
+from pytest_skilleval.store import Gathered
+
+from .answer import FINE, INCOMPLETE, NOT_GOOD, Answer
+from .place import Place, add_output, place_of
+from .reference import Opened, open_run, run_folder
+
+__all__ = ["add_arguments", "run"]
+
+EXAMPLES = """\
+examples:
+  skilleval rebuild latest     after a crash: report.json, report.md and report.html of what there is
+
+exit status: 0 complete, 1 a report could not be written, 2 planned trials are missing
+"""
+FORMATS = ("json", "md", "html")
+_NAMED = 10
+"""Missing trials that are named to people."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("run", metavar="RUN", help="a run id, a run folder or `latest`")
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument("--baseline", metavar="REF", help="compare with this run (default: its own baseline)")
+    other.add_argument("--no-baseline", action="store_true", help="compare with nothing")
+    add_output(parser)
+
+
+def run(arguments: Namespace) -> Answer:
+    """Judge a run anew."""
+    place = place_of(arguments)
+    folder = run_folder(place, arguments.run)
+    gathered = store.gather(folder)
+    before = _report_before(folder)
+    baseline = _baseline(place, arguments, gathered, before)
+    report = _judge(place, gathered, before, baseline)
+    beside = None if baseline is None else Beside(baseline.report, baseline.folder)
+    written = write_reports(FORMATS, report, folder, beside)
+    missing = [line.key for line in report.trials if line.outcome is Outcome.MISSING]
+    value = {
+        "run": report.run.id,
+        "status": report.run.status,
+        "reasons": list(report.run.reasons),
+        "counts": report.run.counts,
+        "missing": missing,
+        "reports": {name: str(path) for name, path in written.paths.items()},
+        "problems": written.problems,
+    }
+    lines = [
+        f"{report.run.id}: {report.run.status}, " + ", ".join(f"{n} {word}" for word, n in report.run.counts.items())
+    ]
+    lines += [f"report: {path}" for path in written.paths.values()]
+    notes = [*report.run.reasons, *_missing_lines(report.run.id, missing), *written.problems]
+    return Answer(value, lines, INCOMPLETE if missing else NOT_GOOD if written.problems else FINE, notes)
+
+
+def _missing_lines(run_id: str, missing: Sequence[str]) -> Iterator[str]:
+    if missing:
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        yield f"missing: {', '.join(missing[:_NAMED])}{more}"
+        yield f"next: pytest --skilleval-resume={run_id}  (runs only what is missing)"
+
+
+def _judge(place: Place, gathered: Gathered, before: Report | None, baseline: Opened | None) -> Report:
+    plan = gathered.plan
+    settings = Settings(
+        rootpath=place.root,
+        output=place.output,
+        seed=plan.seed,
+        gate=plan.judging.gate,
+        max_errors=plan.judging.max_errors,
+        method="paired-bootstrap" if plan.method == "paired-bootstrap" else "exact",
+    )
+    compare = None
+    if baseline is not None:
+        reasons = comparison.hindrances(baseline.report, plan.provider, plan.method)
+        digest = _digest(baseline.path)
+        compare = comparison.comparer(comparison.Baseline(baseline.report, digest, tuple(reasons)), settings)
+    return verdicts.judge(
+        plan,
+        gathered.entries,
+        settings,
+        finished=_finished(gathered, before),
+        strangers=gathered.strangers,
+        compare=compare,
+    )
+
+
+def _report_before(folder: Path) -> Report | None:
+    try:
+        return store.read_report(folder / "report.json")
+    except BaselineMistake:
+        return None
+
+
+def _finished(gathered: Gathered, before: Report | None) -> str:
+    """Return when the run ended: as it said itself, else when its newest record was made."""
+    if before is not None:
+        return before.run.finished
+    timings = [entry.record.timing for entry in gathered.entries.values() if entry.record is not None]
+    if not timings:
+        return gathered.plan.started
+    newest = max(timing.started + timing.duration_s for timing in timings)
+    return f"{datetime.fromtimestamp(newest, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+# --------------------------------------------------------------------------------------------------- the baseline
+
+
+def _baseline(place: Place, arguments: Namespace, gathered: Gathered, before: Report | None) -> Opened | None:
+    """Return what the run is compared with: what is asked for, else the very report that it was run with.
+
+    Raises:
+        BaselineMistake: That report is gone or has changed.
+    """
+    if arguments.no_baseline:
+        return None
+    if arguments.baseline is not None:
+        return open_run(place, arguments.baseline)
+    wanted = _wanted(gathered, before)
+    if wanted is None:
+        return None
+    for path in _places(place, wanted):
+        if path.exists() and _digest(path) == wanted.digest:
+            return open_run(place, str(path))
+    raise BaselineMistake(
+        f"the baseline {wanted.path} is gone or has changed since; give it with --baseline REF, "
+        "or leave the comparison out with --no-baseline"
+    )
+
+
+def _wanted(gathered: Gathered, before: Report | None) -> BaselineRef | None:
+    if before is not None and before.comparison is not None:
+        found = before.comparison["baseline"]
+        return BaselineRef(path=str(found["run"]), digest=str(found["digest"]))
+    return gathered.plan.judging.baseline
+
+
+def _places(place: Place, wanted: BaselineRef) -> Iterator[Path]:
+    """Yield where a report may lie that was at one place when the run began: a run may have been blessed since."""
+    yield Path(wanted.path)
+    yield place.output / wanted.path
+    yield place.output / wanted.path / "report.json"
+    if place.blessed.is_dir():
+        yield from (folder / "report.json" for folder in sorted(place.blessed.iterdir()))
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a report.json; "" for a run folder, whose journal is judged."""
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

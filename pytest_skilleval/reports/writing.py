@@ -1,0 +1,69 @@
+"""A judged run's reports, written into its folder: one that cannot be written is said, and the others are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_skilleval import store
+from pytest_skilleval.records import Report
+from pytest_skilleval.reports import html, render
+
+__all__ = ["Beside", "Written", "report_texts", "write_reports"]
+
+
+class Beside(NamedTuple):
+    """The run that a report is shown beside: its baseline."""
+
+    report: Report
+    folder: Path | None = None
+    """Its run folder, where it is at hand: its trials can then be read side by side."""
+
+
+class Written(NamedTuple):
+    """What became of the reports that were asked for."""
+
+    paths: dict[str, Path]
+    """Format to file."""
+    problems: list[str]
+    """One line for each report that is not written."""
+
+
+def report_texts(
+    name: str, report: Report, folder: Path | None, target: Path, beside: Beside | None = None
+) -> Iterator[tuple[Path, str]]:
+    """Yield place and text of each file that makes a report in one format; the first is the one to open.
+
+    Args:
+        name: `json`, `md` or `html`; another name yields nothing.
+        report: The judged run.
+        folder: Its run folder, where transcripts and diffs are; None when only the report is at hand.
+        target: Where the report goes.
+        beside: Its baseline.
+    """
+    if name == "json":
+        yield target, render.as_json(report)
+    elif name == "md":
+        yield target, render.as_markdown(report)
+    elif name == "html":
+        other = (None, None) if beside is None else (beside.report, beside.folder)
+        yield target, html.as_html(report, folder, *other)
+        # A large report's pages are found beside it, so they can only be made where it lies in its run.
+        for page, text in html.pages(report, folder, *other) if folder is not None else ():
+            yield target.parent / page, text
+
+
+def write_reports(names: Iterable[str], report: Report, folder: Path, beside: Beside | None = None) -> Written:
+    """Write reports into the run folder, as `report.json`, `report.md` and `report.html`."""
+    written = Written({}, [])
+    for name in names:
+        target = folder / f"report.{name}"
+        try:
+            for path, text in report_texts(name, report, folder, target, beside):
+                path.parent.mkdir(exist_ok=True)
+                store.write_text(path, text)
+                written.paths.setdefault(name, path)
+        except OSError as error:
+            written.problems.append(f"{target}: {error.strerror or error}: this report is not written")
+    return written
