@@ -22,7 +22,7 @@ from pytest_skilleval import cases as case_files
 from pytest_skilleval.cases import dotted, problems_of, validate_spec
 from pytest_skilleval.errors import CaseMistake, UserMistake
 from pytest_skilleval.model import Case, Condition, Lane, TrialId, digest_text
-from pytest_skilleval.records import Plan, PlannedTrial, SkillDigest
+from pytest_skilleval.records import Judging, Plan, PlannedTrial, SkillDigest
 from pytest_skilleval.scoring.antipatterns import BUILT_IN
 from pytest_skilleval.trial import Trial
 
@@ -126,6 +126,9 @@ class Evals:
             seed=bench.settings.seed,
             trials_each=bench.settings.trials,
             method=bench.settings.method,
+            judging=Judging(
+                gate=bench.settings.gate, max_errors=bench.settings.max_errors, baseline=facts.get("baseline")
+            ),
             skills=tuple(
                 SkillDigest(name=skill.name, digest=skill.digest) for _, skill in sorted(bench.skills.items())
             ),

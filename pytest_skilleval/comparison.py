@@ -30,6 +30,8 @@ class Baseline(NamedTuple):
     """SHA-256 of its report.json, 64 hex digits; "" when it was made from a journal."""
     allowed: tuple[str, ...] = ()
     """Why it is not comparable, where the user has allowed it all the same."""
+    path: str = ""
+    """Its report.json, or its run folder when it was made from a journal."""
 
 
 def hindrances(baseline: Report, provider: ProviderInfo, method: str) -> list[str]:
@@ -65,7 +67,7 @@ def accept(baseline: Report, data: bytes, provider: ProviderInfo, settings: Sett
             f"--compare-baseline={settings.compare_baseline}: not comparable: {'; '.join(reasons)}; "
             "choose another baseline, or add --skilleval-allow-incomparable"
         )
-    return Baseline(baseline, hashlib.sha256(data).hexdigest(), tuple(reasons))
+    return Baseline(baseline, hashlib.sha256(data).hexdigest() if data else "", tuple(reasons))
 
 
 def forecast(baseline: Report | None, groups: Sequence[GroupKey], trials: int) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_skilleval import comparison, store, verdicts
 from pytest_skilleval.journal import read_plan
-from pytest_skilleval.reports import html, render
+from pytest_skilleval.reports.writing import beside, write_reports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,10 +34,11 @@ def open_baseline(settings: Settings, provider: ProviderInfo) -> Baseline | None
         return None
     path = store.find_run(settings.output, settings.compare_baseline, settings.rootpath)
     if path.is_file():
-        return comparison.accept(store.read_report(path), path.read_bytes(), provider, settings)
+        found = comparison.accept(store.read_report(path), path.read_bytes(), provider, settings)
+        return found._replace(path=str(path))
     gathered = store.gather(path)
     report = verdicts.judge(gathered.plan, gathered.entries, settings, finished=store.now())
-    return comparison.accept(report, b"", provider, settings)
+    return comparison.accept(report, b"", provider, settings)._replace(path=str(path))
 
 
 def open_controller(settings: Settings, run: str, token: str, baseline: Baseline | None) -> Controller | None:
@@ -84,39 +85,11 @@ class Controller:
     def publish(self) -> None:
         """Write every report that was asked for; one that cannot be written is said, and the others are tried."""
         report = self.judge()
-        for name in self.settings.reports:
-            path = self.folder / f"report.{name}"
-            try:
-                for path, text in self._texts(name, report):
-                    path.parent.mkdir(exist_ok=True)
-                    store.write_text(path, text)
-                    self.paths[name] = self._typed(path)
-            except OSError as error:
-                self.problems.append(f"{path}: {error.strerror or error}: this report is not written")
+        other = None if self.baseline is None else beside(self.baseline.report, self.settings.output)
+        written = write_reports(self.settings.reports, report, self.folder, other)
+        self.paths = {name: self._typed(path) for name, path in written.paths.items()}
+        self.problems += written.problems
         store.point_latest(self.settings.output, report.run.id)
-
-    def _texts(self, name: str, report: Report) -> Iterator[tuple[Path, str]]:
-        """Yield path and text of each file of a report; the one to open comes last."""
-        if name == "html":
-            against = (
-                (None, None)
-                if self.baseline is None
-                else (self.baseline.report, self._baseline_folder(self.baseline.report))
-            )
-            for page, text in html.pages(report, self.folder, *against):
-                yield self.folder / page, text
-            yield self.folder / "report.html", html.as_html(report, self.folder, *against)
-        elif name in ("json", "md"):
-            yield (
-                self.folder / f"report.{name}",
-                render.as_json(report) if name == "json" else render.as_markdown(report),
-            )
-
-    def _baseline_folder(self, baseline: Report) -> Path | None:
-        """Return the baseline's run folder beside this one; its id comes from a file, so it must be a plain name."""
-        name = baseline.run.id
-        folder = self.settings.output / name
-        return folder if Path(name).name == name and name != ".." and folder.is_dir() else None
 
     def gate_reports(self) -> Iterator[pytest.TestReport]:
         """Yield a failed test report for each red gate, so that terminal, JUnit XML, IDEs and annotations show it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import json
@@ -10,20 +11,33 @@ import shutil
 import stat
 from typing import TYPE_CHECKING, Any
 
-from pytest_skilleval.records import FileRef
+from pytest_skilleval.records import ArtifactRef, FileRef
+from pytest_skilleval.scoring.bundle import load
+from pytest_skilleval.scoring.folder import Folder, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from pytest_skilleval.model import Case
     from pytest_skilleval.records import Transcript
 
-__all__ = ["keep_file", "keep_tree", "snapshot", "workspace_changes", "write_transcript"]
+__all__ = [
+    "bundle_artifacts",
+    "keep_artifacts",
+    "keep_files",
+    "keep_tree",
+    "small_files",
+    "snapshot",
+    "workspace_changes",
+    "write_transcript",
+]
 
 SNAPSHOT_FILES = 20_000
 """Files of a workspace that are compared; the rest is left out and said."""
 SNAPSHOT_BYTES = 64 * 1024 * 1024
 """A larger file is compared by its size alone."""
+_KEPT = ("transcript.jsonl", "stdout", "stderr")
 _DIFF_BYTES = 200_000
 _TEXT_BYTES = 100_000
 
@@ -131,8 +145,19 @@ def write_transcript(
     path.write_text(redact(text), encoding="ascii")
 
 
-def keep_file(path: Path, run_folder: Path, *, truncated: bool = False) -> FileRef | None:
-    """Name a file of the run folder with its size and digest; None when it is empty or not there."""
+def keep_files(folder: Path, run_folder: Path, cut: Mapping[str, bool]) -> dict[str, FileRef]:
+    """Name a trial's transcript and streams, as far as they are there; empty ones are removed.
+
+    Args:
+        folder: The trial's folder.
+        run_folder: What their paths are relative to.
+        cut: Stream to whether it was cut.
+    """
+    found = {name: _keep_file(folder / name, run_folder, cut=cut.get(name, False)) for name in _KEPT}
+    return {name: file for name, file in found.items() if file is not None}
+
+
+def _keep_file(path: Path, run_folder: Path, *, cut: bool) -> FileRef | None:
     try:
         size = path.stat().st_size
     except FileNotFoundError:
@@ -142,7 +167,76 @@ def keep_file(path: Path, run_folder: Path, *, truncated: bool = False) -> FileR
         return None
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return FileRef(path=path.relative_to(run_folder).as_posix(), bytes=size, digest=digest, truncated=truncated)
+    return FileRef(path=path.relative_to(run_folder).as_posix(), bytes=size, digest=digest, truncated=cut)
+
+
+def keep_artifacts(
+    case: Case, workspace: Path, before: Mapping[str, str], folder: Path, run_folder: Path
+) -> tuple[ArtifactRef, ...]:
+    """Copy the artifacts that a case asks for into the trial's folder, under names made of digests.
+
+    Args:
+        case: What names them.
+        workspace: The finished workspace.
+        before: Its snapshot when the agent started; what was given is no artifact.
+        folder: The trial's folder.
+        run_folder: What paths are relative to.
+    """
+    kept: dict[str, ArtifactRef] = {}
+    reader = Folder(workspace)
+    for artifact in case.spec.artifacts:
+        with contextlib.suppress(Refused):
+            for name in reader.matches(artifact.path)[:_ARTIFACTS]:
+                with contextlib.suppress(Refused):
+                    data = reader.read(name)
+                    digest = hashlib.sha256(data).hexdigest()
+                    if before.get(name) == digest:
+                        continue
+                    target = folder / "artifacts" / f"{digest[:20]}{_suffix(name)}"
+                    target.parent.mkdir(exist_ok=True)
+                    target.write_bytes(data)
+                    path = target.relative_to(run_folder).as_posix()
+                    kept[name] = ArtifactRef(path=path, bytes=len(data), digest=digest, name=name, kind=artifact.kind)
+    return tuple(kept[name] for name in sorted(kept))
+
+
+def bundle_artifacts(bundle: Path, run_folder: Path) -> tuple[ArtifactRef, ...]:
+    """Name the files of a collected bundle."""
+    return tuple(
+        ArtifactRef(
+            path=(bundle / file.path).relative_to(run_folder).as_posix(),
+            bytes=file.bytes,
+            digest=file.digest,
+            name=file.name,
+            kind=file.kind,
+        )
+        for file in load(bundle).files
+    )
+
+
+_ARTIFACTS = 100
+"""Files that one demand for artifacts keeps."""
+_SUFFIXES = (
+    ".txt",
+    ".md",
+    ".json",
+    ".jsonl",
+    ".png",
+    ".jpg",
+    ".cast",
+    ".webm",
+    ".mp4",
+    ".csv",
+    ".yaml",
+    ".yml",
+    ".xml",
+)
+
+
+def _suffix(name: str) -> str:
+    """Return an ending that a viewer may act on, and never one that a browser would run."""
+    ending = "." + name.rpartition(".")[2].lower()
+    return ending if ending in _SUFFIXES else ".bin"
 
 
 def keep_tree(workspace: Path, target: Path) -> None:

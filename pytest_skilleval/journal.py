@@ -142,6 +142,13 @@ class Journal:
         """Return the trial's folder, whether or not it is there."""
         return self.run_folder / "trials" / trial.folder
 
+    def attempts(self, trial: TrialId) -> int:
+        """Return how often a trial was started before."""
+        if not (self.folder(trial) / "intent.json").exists():
+            return 0
+        intent = self.read(trial).intent
+        return intent.attempt if intent is not None else 1
+
     def write_intent(self, intent: Intent) -> Path:
         """Say that a trial is about to start, and return its folder."""
         folder = self.folder(TrialId(intent.lane, intent.case, intent.condition, intent.trial))

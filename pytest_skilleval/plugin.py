@@ -166,7 +166,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if config.stash[SETTINGS].compare_baseline is not None and not is_worker(config):
         from pytest_skilleval import controller
 
-        config.stash[BASELINE] = _usage(controller.open_baseline, config.stash[SETTINGS], evals_of(config).bench.info)
+        found = _usage(controller.open_baseline, config.stash[SETTINGS], evals_of(config).bench.info)
+        config.stash[BASELINE] = found
+        config.stash[HANDOVER]["baseline"] = {"path": found.path, "digest": found.path_digest}
 
 
 def _take_up(config: pytest.Config) -> None:
@@ -231,7 +233,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if any(item.get_closest_marker("skilleval") for item in session.items):
         from pytest_skilleval import preflight
 
-        _usage(preflight.claim, session, evals_of(session.config))
+        _usage(preflight.claim, session, evals_of(session.config), session.config.stash[HANDOVER].get("baseline"))
 
 
 # ------------------------------------------------------------------------------------------------------ fixtures

@@ -85,8 +85,13 @@ def _refuse(config: pytest.Config) -> None:
         raise OptionMistake("--count: repeats share one work item; use --trials N, which keeps trials apart")
 
 
-def claim(session: pytest.Session, evals: Evals) -> None:
+def claim(session: pytest.Session, evals: Evals, baseline: dict[str, str] | None = None) -> None:
     """Take the run folder and write the plan, when there is something to run.
+
+    Args:
+        session: The session, its items collected.
+        evals: Those of this process.
+        baseline: Path and digest of what the run will be compared with.
 
     Raises:
         UserMistake: The folder is taken, or cannot be made.
@@ -97,7 +102,7 @@ def claim(session: pytest.Session, evals: Evals) -> None:
         return
     started = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     bench = evals.bench
-    facts = {"environment": _environment(), "commit": _commit(bench.settings.rootpath)}
+    facts = {"environment": _environment(), "commit": _commit(bench.settings.rootpath), "baseline": baseline}
     plan = evals.plan(items, started, [str(part) for part in config.invocation_params.args], facts)
     try:
         if bench.settings.resume is not None:

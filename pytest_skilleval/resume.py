@@ -103,7 +103,10 @@ def unite(folder: Path, old: Plan, new: Plan) -> Plan:
     notes += [f"in the journal, no longer collected: {', '.join(gone[:5])}"] if gone else []
     notes += [f"added since the run started: {len(added)} trials"] if added else []
     keys = tuple(trial.id.key for trial in trials if trial.id in todo)
-    return old.model_copy(update={"token": new.token, "trials": trials, "todo": keys, "events": (*old.events, *notes)})
+    events = (*old.events, *notes)
+    return old.model_copy(
+        update={"token": new.token, "judging": new.judging, "trials": trials, "todo": keys, "events": events}
+    )
 
 
 def _changes(

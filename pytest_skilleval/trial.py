@@ -11,48 +11,31 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_skilleval import evidence, lanes
-from pytest_skilleval import skills as skill_folders
-from pytest_skilleval.errors import ErrorClass, TrialFault, UserMistake
+from pytest_skilleval.errors import ErrorClass, TrialFault
 from pytest_skilleval.model import Case, Condition, TrialId
-from pytest_skilleval.providers.base import Answer, Ask, Launch, ProcessOutput
+from pytest_skilleval.providers.base import Answer, ProcessOutput
 from pytest_skilleval.providers.classes import policy
-from pytest_skilleval.records import (
-    CheckResult,
-    Component,
-    Exposure,
-    FileRef,
-    Intent,
-    Isolation,
-    Outcome,
-    Score,
-    SkillSeen,
-    Transcript,
-    TrialError,
-    TrialRecord,
-    TrialTiming,
-)
+from pytest_skilleval.records import ArtifactRef, Intent, Outcome, Transcript, TrialError, TrialRecord
 from pytest_skilleval.redaction import Redactor, redact_named
-from pytest_skilleval.scoring.facts import CommandResult, Facts
-from pytest_skilleval.workspace.command import Command, Ended
-from pytest_skilleval.workspace.home import Home, home_root, make_home
+from pytest_skilleval.scoring.facts import Facts
+from pytest_skilleval.settlement import Course, settle
+from pytest_skilleval.stage import Stage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_skilleval.workbench import Workbench
-    from pytest_skilleval.workspace.spawn import TrialLease
+    from pytest_skilleval.workspace.home import Home
 
 __all__ = ["Run", "Trial", "TrialErrored", "TrialFailed"]
-
-_ANSWER_CHARS = 20_000
-_CHECK_BYTES = 1_000_000
 
 
 class TrialFailed(AssertionError):
@@ -87,23 +70,6 @@ class Run:
         return any(search(pattern, call.command) is not None for call in self.transcript.tool_calls)
 
 
-@dataclass
-class _State:
-    """What a trial has gathered so far."""
-
-    answer: Answer = field(default_factory=lambda: Answer(Transcript()))
-    ended: Ended | None = None
-    marks: lanes.Marks | None = None
-    before: dict[str, str] = field(default_factory=dict)
-    given: dict[str, bytes] = field(default_factory=dict)
-    exposure: Exposure = field(default_factory=Exposure)
-    scores: dict[str, float] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    attempts: list[str] = field(default_factory=list)
-    fault: TrialError | None = None
-    asked: bool = False
-
-
 class Trial:
     """One trial: the `skilleval` fixture.
 
@@ -121,13 +87,10 @@ class Trial:
         self.trial = number
         self.id = TrialId(case.lane.value, case.id, condition.name, number)
         self.record: TrialRecord | None = None
-        self._state = _State()
-        self._home: Home | None = None
-        self._lease: TrialLease | None = None
-        self._stack = ExitStack()
+        self._course = Course(attempt=bench.journal.attempts(self.id) + 1)
+        self._stage: Stage | None = None
+        self._asked = False
         self._redactor = Redactor(tuple(bench.provider.credentials().values()))
-        self._started = time.time()
-        self._clock = time.monotonic()
         self._folder = bench.journal.write_intent(
             Intent(
                 run=bench.run,
@@ -136,7 +99,8 @@ class Trial:
                 condition=self.id.condition,
                 trial=number,
                 fingerprint=case.fingerprint,
-                started=self._started,
+                attempt=self._course.attempt,
+                started=self._course.started,
                 worker=bench.worker,
                 pid=os.getpid(),
             )
@@ -147,17 +111,17 @@ class Trial:
     @property
     def place(self) -> Home:
         """The trial's folders and environment."""
-        return self._place()
+        return self._on_stage().home
 
     @property
     def home(self) -> Path:
         """The agent's HOME."""
-        return self._place().home
+        return self.place.home
 
     @property
     def workspace(self) -> Path:
         """The agent's working directory."""
-        return self._place().work
+        return self.place.work
 
     def run(
         self,
@@ -179,17 +143,14 @@ class Trial:
             TrialFault: The question could not be measured.
             RuntimeError: It was asked before.
         """
-        if self._state.asked:
+        if self._asked:
             raise RuntimeError("skilleval.run() was called twice: one trial asks once, so that trials stay independent")
-        self._state.asked = True
-        if prompt is not None or template is not None or files or timeout is not None:
-            self.case = _with(self.case, prompt=prompt, template=template, files=files, timeout=timeout)
-        self._prepare()
-        self._ask()
-        error = self._state.answer.error
-        if error is not None and policy(error.error_class).outcome == "error":
+        self._asked = True
+        self.case = _with(self.case, prompt=prompt, template=template, files=files, timeout=timeout)
+        error = self._ask_until_answered()
+        if error is not None and policy(error.error_class).outcome == "error" and not self._timed_out(error):
             raise TrialFault(error.error_class, error.message)
-        return Run(self.workspace, self._state.answer.transcript, error)
+        return Run(self.workspace, self._course.answer.transcript, error)
 
     def score(self, name: str, value: float) -> None:
         """Add a component to the score of a Python case.
@@ -203,149 +164,77 @@ class Trial:
         """
         if not 0 <= value <= 1:
             raise ValueError(f"score {name!r}: {value} is not between 0 and 1")
-        self._state.scores[name] = float(value)
+        self._course.scores[name] = float(value)
 
     def run_case(self) -> None:
         """Run a data case and grade it; the outcome is settled afterwards."""
         try:
             self.run()
+            self._course.marks = lanes.grade(self._facts())
         except TrialFault as fault:
-            self._state.fault = TrialError(error_class=fault.error_class, message=fault.message)
-            return
-        self._state.marks = lanes.grade(self._facts())
+            self._course.fault = TrialError(error_class=fault.error_class, message=fault.message)
 
     # ------------------------------------------------------------------------------------------------ the steps
 
-    def _place(self) -> Home:
-        if self._home is None:
-            bench = self.bench
-            # The lease comes first: from here on the home is removed even if this process is killed.
-            self._lease = self._stack.enter_context(
-                bench.spawner.lease(home_root(bench.base, bench.run, self.id.folder), bench.base)
-            )
-            self._home = make_home(bench.base, bench.run, self.id.folder, bench.environ)
-        return self._home
+    def _on_stage(self, attempt: int = 1) -> Stage:
+        if self._stage is None:
+            self._stage = Stage(self.bench, self.id, self.case, self.condition, attempt)
+        return self._stage
 
-    def _prepare(self) -> None:
-        place = self._place()
-        spec = self.case.spec.workspace
-        self._install()
-        try:
-            if spec.template is not None:
-                evidence.keep_tree(self.case.folder / spec.template, place.work)
-            for name, text in spec.files.items():
-                target = place.work / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise TrialFault(ErrorClass.SETUP, f"workspace: {error.strerror or error}: {error.filename}") from None
-        place.install_git()
-        for step in spec.setup:
-            done = self._command(step.run, step.timeout, "setup")
-            if done.exit_status != 0:
-                said = (done.stderr or done.stdout).strip().splitlines()
-                raise TrialFault(
-                    ErrorClass.SETUP,
-                    f"setup command {step.run[0]!r} ended with {_status(done)}: {said[-1] if said else 'no output'}",
-                )
-        self._state.before = evidence.snapshot(place.work)
-        self._state.given = evidence.small_files(place.work, self._state.before)
+    def _ask_until_answered(self) -> TrialError | None:
+        """Ask, and ask again in a fresh place where the error table says so; the last answer counts."""
+        draw = random.Random(f"{self.bench.settings.seed}:{self.id.key}:retry")  # noqa: S311 - jitter
+        retries = 0
+        while True:
+            error = self._ask(attempt=retries + 1)
+            again = error is not None and policy(error.error_class).retry
+            wait = self.bench.retry.wait(retries, error, draw) if error is not None and again else None
+            if error is None or wait is None:
+                return error
+            retries += 1
+            self._course.attempts.append(f"attempt {retries}: {error.error_class.value}: {error.message}")
+            self._leave_stage()
+            time.sleep(wait)
 
-    def _install(self) -> None:
-        place, condition = self._place(), self.condition
-        root = self.bench.provider.skill_root(place.home)
-        seen: list[SkillSeen] = []
-        for skill in self.bench.visible(self.case, condition):
-            stale = condition.installs == "stale" and skill.name == self.case.skill
-            if condition.installs != "nothing" and root is not None:
-                root.mkdir(parents=True, exist_ok=True)
-                skill_folders.install(skill, root)
-                seen.append(SkillSeen(name=skill.name, digest=skill.digest, stale=stale))
-            elif condition.preloads:
-                seen.append(SkillSeen(name=skill.name, digest=skill.digest, preloaded=True, stale=stale))
-        own = next((skill.digest for skill in seen if skill.name == self.case.skill), None)
-        self._state.exposure = Exposure(skills=tuple(seen), digest=own)
-
-    def _question(self) -> Ask:
-        place, condition, case = self._place(), self.condition, self.case
-        visible = self.bench.visible(case, condition)
-        parts = [case.spec.context] if case.spec.context else []
-        if condition.preloads:
-            # Preloaded skills lie where no agent discovers them, so that their scripts can be reached by path alone.
-            shelf = place.home / "skill"
-            shelf.mkdir(exist_ok=True)
-            parts += [skill_folders.preload_text(skill, skill_folders.install(skill, shelf)) for skill in visible]
-        installed = visible if condition.installs != "nothing" else ()
-        return Ask(
-            id=self.id,
-            case=case,
-            kind=case.lane.kind,
-            condition=condition,
-            prompt=lanes.ask_text(case, condition),
-            system="\n\n".join(parts),
-            skills=installed,
-            under_test=next((skill for skill in visible if skill.name == case.skill), None),
-            home=place.home,
-            workspace=place.work,
-            tmp=place.tmp,
-            scratch=place.scratch,
-            env={**place.env, **case.spec.workspace.env},
-            budget=case.spec.budget,
-        )
-
-    def _ask(self) -> None:
-        ask = self._question()
-        provider, state = self.bench.provider, self._state
+    def _ask(self, attempt: int) -> TrialError | None:
+        stage = self._on_stage(attempt)
+        stage.case = self.case
+        stage.prepare()
+        course, provider = self._course, self.bench.provider
+        course.exposure = stage.exposure
+        ask = stage.question()
         launch = provider.prepare(ask)
         output: ProcessOutput | None = None
         if launch is not None:
-            state.ended = self._launch(ask, launch)
+            self._redactor = Redactor((*provider.credentials().values(), *launch.secrets))
+            ended = course.ended = stage.launch(ask, launch, self._folder)
             output = ProcessOutput(
                 stdout=self._folder / "stdout",
                 stderr=self._folder / "stderr",
-                exit_status=state.ended.exit_status,
-                reason=state.ended.reason,
-                message=state.ended.message,
-                duration_s=state.ended.duration,
+                exit_status=ended.exit_status,
+                reason=ended.reason,
+                message=ended.message,
+                duration_s=ended.duration,
             )
-        state.answer = provider.read(ask, output)
-        evidence.write_transcript(
-            self._folder / "transcript.jsonl", ask.prompt, ask.system, state.answer.transcript, self._clean
-        )
-        self._audit()
+        course.answer = Answer(*provider.read(ask, output))
+        transcript = course.answer.transcript
+        path = self._folder / "transcript.jsonl"
+        evidence.write_transcript(path, ask.prompt, ask.system, transcript, self._redactor.text)
+        self._audit(transcript)
+        return course.answer.error
 
-    def _launch(self, ask: Ask, launch: Launch) -> Ended:
-        assert self._lease is not None  # noqa: S101 - made with the place
-        self._redactor = Redactor(launch.secrets)
-        return self._lease.run(
-            Command(
-                argv=launch.argv,
-                cwd=ask.workspace,
-                env={**ask.env, **launch.env},
-                stdin=launch.stdin,
-                stdout=self._folder / "stdout",
-                stderr=self._folder / "stderr",
-                timeout=ask.budget.timeout,
-                secrets=launch.secrets,
-                result_markers=launch.result_markers,
-                sandbox=self._sandbox_plan(launch.reads),
-            )
-        )
-
-    def _sandbox_plan(self, reads: Sequence[Path]) -> Any:
-        return self.bench.sandbox_plan(self._place(), tuple(reads))
-
-    def _audit(self) -> None:
+    def _audit(self, transcript: Transcript) -> None:
         """Refuse to measure an agent that saw what its condition forbids."""
-        state, skill = self._state, self.case.skill
-        transcript = state.answer.transcript
-        state.exposure = state.exposure.model_copy(update={"listed": transcript.skills_visible})
+        course, skill = self._course, self.case.skill
+        course.exposure = course.exposure.model_copy(update={"listed": transcript.skills_visible})
         if skill is None:
             return
+        current = self.bench.skills.get(skill)
+        if self.condition.installs == "stale" and current is not None and course.exposure.digest == current.digest:
+            raise TrialFault(ErrorClass.CONTAMINATED, f"the stale version of skill {skill!r} is the current one")
         used = any(use.name == skill for use in transcript.skills_used)
         listed = skill in (transcript.skills_visible or ())
-        hidden = self.condition.installs == "nothing"
-        if hidden and not self.condition.preloads and (used or listed):
+        if self.condition.installs == "nothing" and not self.condition.preloads and (used or listed):
             word = "used" if used else "was offered"
             raise TrialFault(
                 ErrorClass.CONTAMINATED,
@@ -353,53 +242,32 @@ class Trial:
                 "it was found outside the trial's home",
             )
 
-    # ---------------------------------------------------------------------------------------------- the checks
+    def _timed_out(self, error: TrialError) -> bool:
+        return error.error_class is ErrorClass.TIMEOUT
 
     def _facts(self) -> Facts:
+        stage = self._on_stage()
         return Facts(
             case=self.case,
             condition=self.condition,
-            transcript=self._state.answer.transcript,
-            error=self._state.answer.error,
-            workspace=self.workspace,
-            before=self._state.before,
-            run_command=lambda argv, timeout: self._command(argv, timeout, "check"),
+            transcript=self._course.answer.transcript,
+            error=self._course.answer.error,
+            workspace=stage.workspace,
+            before=stage.before,
+            run_command=lambda argv, timeout: stage.command(argv, timeout, "check"),
             python=sys.executable,
-            bundle=self._collect_bundle(),
-            selected=None,
+            bundle=self._collect_bundle(stage.workspace),
         )
 
-    def _collect_bundle(self) -> Path | None:
-        if self.case.spec.bundle is None:
+    def _collect_bundle(self, workspace: Path) -> Path | None:
+        bundle = self.case.spec.bundle
+        if bundle is None:
             return None
-        target = self.bench.bundle_folder(self.id)
-        source = self.workspace / self.case.spec.bundle.path
+        source = workspace / bundle.path
         if not source.is_dir() or source.is_symlink():
             return None
-        return lanes.collect_bundle(source, target, title=self.id.key, redact=self._clean)
-
-    def _command(self, argv: Sequence[str], timeout: float, purpose: str) -> CommandResult:
-        """Run a command of the case in the workspace, under the trial's supervisor, without the provider's keys."""
-        place = self._place()
-        assert self._lease is not None  # noqa: S101 - made with the place
-        out, err = place.scratch / f"{purpose}.out", place.scratch / f"{purpose}.err"
-        folder = str(self.case.folder)
-        ended = self._lease.run(
-            Command(
-                argv=tuple(part.replace("{case}", folder).replace("{python}", sys.executable) for part in argv),
-                cwd=place.work,
-                env={**place.env, **self.case.spec.workspace.env},
-                stdout=out,
-                stderr=err,
-                timeout=timeout,
-                output_limit=_CHECK_BYTES,
-                json_lines=False,
-            )
-        )
-        texts = [path.read_bytes().decode("utf-8", "replace") if path.exists() else "" for path in (out, err)]
-        if ended.reason == "spawn_failed":
-            texts[1] = ended.message
-        return CommandResult(ended.exit_status, texts[0], texts[1], ended.reason == "timeout")
+        target = self.bench.bundle_folder(self.id)
+        return lanes.collect_bundle(source, target, title=self.id.key, redact=self._redactor.bytes)
 
     # ---------------------------------------------------------------------------------------------- the ending
 
@@ -412,172 +280,56 @@ class Trial:
         Raises:
             OSError: The record could not be written; the trial then counts as missing.
         """
-        self.record = self._judge(exception)
+        course, stage = self._course, self._stage
+        course.left_something = stage is not None and self._asked and stage.changed()
+        cut = {name: getattr(course.ended, name).truncated for name in ("stdout", "stderr")} if course.ended else {}
+        course.files = evidence.keep_files(self._folder, self.bench.folder, cut)
+        if stage is not None:
+            course.artifacts = self._keep_artifacts(stage)
+        self.record = settle(
+            course,
+            self.bench,
+            self.case,
+            self.condition,
+            self.id,
+            exception=exception,
+            clean=self._clean,
+        )
         self.bench.journal.write_record(self.record)
         return self.record
 
-    def _judge(self, exception: BaseException | None) -> TrialRecord:
-        state, case = self._state, self.case
-        outcome, reason, error = self._outcome(exception)
-        transcript, marks = state.answer.transcript, state.marks
-        score, checks = self._score(outcome, exception)
-        if outcome is Outcome.ERROR:
-            score = None
-        files = self._files()
-        return TrialRecord(
-            run=self.bench.run,
-            lane=self.id.lane,
-            case=self.id.case,
-            condition=self.id.condition,
-            trial=self.id.trial,
-            outcome=outcome,
-            reason=self._clean(reason),
-            control=self.condition.control,
-            category=case.spec.category,
-            skill=case.skill,
-            fingerprint=case.fingerprint,
-            provider=self.bench.info,
-            score=score,
-            checks=checks,
-            selected_skill=marks.selected_skill if marks else None,
-            skills_used=transcript.skills_used,
-            exposure=state.exposure,
-            isolation=self._isolation(),
-            error=error,
-            tokens=transcript.tokens,
-            cost_usd=transcript.cost_usd,
-            attempts=(*state.attempts, *transcript.attempts),
-            transcript=files.get("transcript.jsonl"),
-            stdout=files.get("stdout"),
-            stderr=files.get("stderr"),
-            artifacts=(),
-            final_text=self._clean(transcript.final_text[:_ANSWER_CHARS]),
-            notes=tuple(state.notes),
-            timing=TrialTiming(
-                started=self._started,
-                duration_s=time.monotonic() - self._clock,
-                agent_s=state.ended.duration if state.ended else 0.0,
-                worker=self.bench.worker,
-                pid=os.getpid(),
-                session_id=transcript.session_id,
-            ),
-        )
-
-    def _outcome(self, exception: BaseException | None) -> tuple[Outcome, str, TrialError | None]:
-        state = self._state
-        if exception is not None:
-            return _from_exception(exception)
-        if state.fault is not None:
-            return Outcome.ERROR, state.fault.message, state.fault
-        error, marks = state.answer.error, state.marks
-        if error is not None and (ended := self._ended_badly(error)) is not None:
-            return ended
-        if marks is None:
-            return Outcome.PASSED, "", error
-        if marks.faults:
-            return Outcome.ERROR, marks.faults[0].message, marks.faults[0]
-        return (Outcome.PASSED if marks.passed else Outcome.FAILED), marks.reason, error
-
-    def _ended_badly(self, error: TrialError) -> tuple[Outcome, str, TrialError] | None:
-        """Return the outcome of an answer with an error, or None when its checks are to decide."""
-        rule = policy(error.error_class).outcome
-        if error.error_class is ErrorClass.TIMEOUT:
-            chosen = self.case.spec.budget.on_timeout
-            left_nothing = not self._state.answer.transcript.tool_calls and not self._changed()
-            rule = "error" if chosen == "error" or left_nothing else "grade" if chosen == "grade" else "failed"
-        if rule == "error":
-            return Outcome.ERROR, error.message, error
-        if rule == "failed":
-            return Outcome.FAILED, f"{error.error_class.value}: {error.message}", error
-        return None
-
-    def _changed(self) -> bool:
-        return self._home is not None and evidence.snapshot(self._home.work) != self._state.before
-
-    def _score(self, outcome: Outcome, exception: BaseException | None) -> tuple[Score | None, tuple[CheckResult, ...]]:
-        state = self._state
-        if state.marks is not None:
-            return state.marks.score, state.marks.checks
-        if not self.case.python:
-            return None, ()
-        passed = outcome is Outcome.PASSED
-        why = "no assertion failed" if passed else str(exception).strip().partition("\n")[0]
-        check = CheckResult(id="asserts", kind="python", passed=passed, reason=why)
-        parts = [Component(id="asserts", value=float(passed), weight=1.0, reason=why)]
-        parts += [
-            Component(id=name, value=value, weight=1.0, reason="set by the case")
-            for name, value in state.scores.items()
-        ]
-        total = sum(part.value or 0.0 for part in parts) / len(parts)
-        return Score(total=total, components=tuple(parts)), (check,)
-
-    def _isolation(self) -> Isolation:
-        ended = self._state.ended
-        if ended is None:
-            return Isolation(sandbox="none", sandbox_reason="no agent process was run")
-        return Isolation(
-            sandbox=ended.sandbox,
-            sandbox_reason="" if ended.sandbox != "none" else self.bench.sandbox.reason,
-            tree=ended.tree,
-            killed=ended.killed,
-        )
-
-    def _files(self) -> dict[str, FileRef]:
-        ended, run_folder = self._state.ended, self.bench.folder
-        cut = {"stdout": bool(ended and ended.stdout.truncated), "stderr": bool(ended and ended.stderr.truncated)}
-        found = {
-            name: evidence.keep_file(self._folder / name, run_folder, truncated=cut.get(name, False))
-            for name in ("transcript.jsonl", "stdout", "stderr")
-        }
-        return {name: file for name, file in found.items() if file is not None}
+    def _keep_artifacts(self, stage: Stage) -> tuple[ArtifactRef, ...]:
+        run_folder, bundle = self.bench.folder, self.bench.bundle_folder(self.id)
+        kept = evidence.keep_artifacts(self.case, stage.workspace, stage.before, self._folder, run_folder)
+        if self.case.spec.bundle is not None and (bundle / "manifest.json").is_file():
+            kept += evidence.bundle_artifacts(bundle, run_folder)
+        return kept
 
     def _clean(self, text: str) -> str:
         return redact_named(self._redactor.text(text))
 
     def close(self) -> None:
         """Keep what is to be kept, and remove the home with everything that still runs in it."""
-        if self._home is None:
-            self._stack.close()
-            return
-        with self._stack:
-            self._keep()
-        self._home = None
+        try:
+            if self._stage is not None and self._asked:
+                self._keep(self._stage)
+        finally:
+            self._leave_stage()
 
-    def _keep(self) -> None:
-        assert self._home is not None  # noqa: S101 - asked by close
-        if self._state.before or self._state.asked:
-            changes = evidence.workspace_changes(
-                self._home.work, self._state.before, evidence.snapshot(self._home.work), self._state.given
-            )
-            if changes:
-                (self._folder / "workspace.diff").write_text(self._clean(changes), encoding="utf-8", errors="replace")
+    def _leave_stage(self) -> None:
+        if self._stage is not None:
+            self._stage.close()
+            self._stage = None
+
+    def _keep(self, stage: Stage) -> None:
+        changes = stage.changes()
+        if changes:
+            path = self._folder / "workspace.diff"
+            path.write_text(self._redactor.text(changes), encoding="utf-8", errors="replace")
         keep = self.bench.settings.keep
         bad = self.record is None or self.record.outcome is not Outcome.PASSED
         if keep == "all" or (keep == "failed" and bad):
-            evidence.keep_tree(self._home.work, self._folder / "workspace")
-
-
-def _from_exception(exception: BaseException) -> tuple[Outcome, str, TrialError | None]:
-    text = str(exception).strip().partition("\n")[0]
-    if isinstance(exception, TrialFault):
-        return (
-            Outcome.ERROR,
-            exception.message,
-            TrialError(error_class=exception.error_class, message=exception.message),
-        )
-    # pytest.fail and pytest.skip raise exceptions of pytest's own that are no Exception.
-    kind = type(exception).__name__
-    if isinstance(exception, AssertionError) or kind == "Failed":
-        return Outcome.FAILED, text or "an assertion failed", None
-    if kind == "Skipped":
-        return Outcome.MISSING, f"skipped: {text}", None
-    message = f"{kind}: {text}" if text else kind
-    where = ErrorClass.SETUP if isinstance(exception, OSError | UserMistake) else ErrorClass.INTERNAL
-    return Outcome.ERROR, message, TrialError(error_class=where, message=message)
-
-
-def _status(done: CommandResult) -> str:
-    return "a time-out" if done.timed_out else f"exit status {done.exit_status}"
+            evidence.keep_tree(stage.workspace, self._folder / "workspace")
 
 
 def _with(
@@ -588,17 +340,13 @@ def _with(
     files: Mapping[str, str] | None,
     timeout: float | None,
 ) -> Case:
-    """Return a Python case with what its function asks for."""
-    workspace = case.spec.workspace.model_copy(
-        update={
-            key: value
-            for key, value in (("template", None if template is None else str(template)), ("files", dict(files or {})))
-            if value
-        }
-    )
-    changes: dict[str, Any] = {"workspace": workspace}
+    """Return a case with what its test function asks for."""
+    workspace: dict[str, Any] = {} if template is None else {"template": str(template)}
+    if files:
+        workspace["files"] = dict(files)
+    changes: dict[str, Any] = {"workspace": case.spec.workspace.model_copy(update=workspace)} if workspace else {}
     if prompt is not None:
         changes["prompt"] = prompt
     if timeout is not None:
         changes["budget"] = case.spec.budget.model_copy(update={"timeout": timeout})
-    return case.model_copy(update={"spec": case.spec.model_copy(update=changes)})
+    return case.model_copy(update={"spec": case.spec.model_copy(update=changes)}) if changes else case

@@ -16,6 +16,7 @@ from pytest_skilleval.journal import Journal, hold
 from pytest_skilleval.model import CONDITIONS, Case, Condition, Skill, TrialId
 from pytest_skilleval.providers import make_provider
 from pytest_skilleval.providers.base import Provider, ProviderSettings
+from pytest_skilleval.providers.classes import Retry
 from pytest_skilleval.skills import find_skills, stale_skill
 from pytest_skilleval.workspace.home import Home, home_base
 from pytest_skilleval.workspace.sandbox import Sandbox, SandboxPlan, SandboxUnavailable, detect
@@ -121,6 +122,11 @@ class Workbench:
             return detect(self.settings.sandbox)
         except SandboxUnavailable as error:
             raise OptionMistake(f"--skilleval-sandbox=require: {error}") from None
+
+    @cached_property
+    def retry(self) -> Retry:
+        """How errors that pass are waited out."""
+        return Retry()
 
     # --------------------------------------------------------------------------------------------- the skills
 
