@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from .exposure import Exposure, Listing, Load, exposure, exposures, listings
 from .history import skill_at, stale_skill
 from .skillfile import find_skills, install, is_skill_folder, load_skill, preload_text
 
-__all__ = ["find_skills", "install", "is_skill_folder", "load_skill", "preload_text", "skill_at", "stale_skill"]
+__all__ = [
+    "Exposure",
+    "Listing",
+    "Load",
+    "exposure",
+    "exposures",
+    "find_skills",
+    "install",
+    "is_skill_folder",
+    "listings",
+    "load_skill",
+    "preload_text",
+    "skill_at",
+    "stale_skill",
+]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,12 +10,11 @@ from pytest_skilleval.model import Skill
 
 from .folder import copy_entries, digest_of, skill_entries
 from .frontmatter import FrontMatter, read_front_matter
+from .specification import MAX_DESCRIPTION, MAX_NAME, keeps_name_rule
 
 __all__ = ["find_skills", "install", "is_skill_folder", "load_skill", "preload_text"]
 
 MAX_SKILL_FILE = 1024 * 1024
-MAX_NAME = 64
-MAX_DESCRIPTION = 1024
 
 
 def is_skill_folder(folder: Path) -> bool:
@@ -164,10 +161,3 @@ def _warnings(front: FrontMatter, folder: Path, file: Path, name: str, descripti
         yield f"{at_description} has {len(description)} characters; Codex cuts at the specification's {MAX_DESCRIPTION}"
     if not front.body.strip():
         yield f"{file}:{front.body_line}: has no text below its front matter"
-
-
-def keeps_name_rule(name: str) -> bool:
-    """Whether a name keeps the specification's rule: lower-case letters and digits of any script, single hyphens."""
-    normal = unicodedata.normalize("NFKC", name)
-    letters = all(part and all(c.isalnum() for c in part) for part in normal.split("-"))
-    return letters and normal == normal.lower() and len(normal) <= MAX_NAME and not re.search(r"\s", normal)
