@@ -128,7 +128,10 @@ def _limited(limits: dict[str, int | None]) -> Iterator[None]:
 
 
 def _harden(pid: int, limits: dict[str, int | None]) -> None:
-    """Make the soft limits final, so that the command cannot raise them again (Linux)."""
+    """Make the soft limits final, so that the command cannot raise them again (Linux).
+
+    It could within the first millisecond: the limits are there against accidents, not against an attack.
+    """
     if not hasattr(resource, "prlimit"):
         return
     for name, value in limits.items():

@@ -68,8 +68,13 @@ class GroupTree:
     def kill_all_but(self, spared: set[int], deadline: float) -> None:
         """Kill the children that a dead process left to this one; nothing where they are not handed over."""
 
-    def kill(self, deadline: float) -> tuple[int, bool]:
-        """Kill what is left; return how many processes that were, and whether none is left for certain."""
+    def kill(self, deadline: float, *, uncounted: int | None = None) -> tuple[int, bool]:  # noqa: ARG002 - see LinuxTree
+        """Kill what is left; return how many processes that were, and whether none is left for certain.
+
+        Args:
+            deadline: When to give up, by the monotonic clock.
+            uncounted: A process that ends by itself by now.
+        """
         if self.leader is None:
             return 0, False
         # A group id is not given away while the group has members; if it has none, there is nothing to hit, but for a
@@ -113,20 +118,22 @@ class LinuxTree(GroupTree):
                 except ChildProcessError:
                     continue
 
-    def kill(self, deadline: float) -> tuple[int, bool]:
+    def kill(self, deadline: float, *, uncounted: int | None = None) -> tuple[int, bool]:
         """Kill until the kernel says that there is no child: without a child a sub-reaper has no descendant at all."""
-        killed: set[int] = set()
+        found: set[int] = set()
         while True:
             self.reap()
             if not _has_children():
-                return len(killed), True
+                return len(found), True
             if time.monotonic() > deadline:
-                return len(killed), False
-            before = len(killed)
-            for pid in self.members():
-                if kill_if(pid, lambda pid: descends(pid, self._pid)):
-                    killed.add(pid)
-            if len(killed) == before:
+                return len(found), False
+            before = len(found)
+            members = self.members()
+            # Counted before the first is killed: with the init of a namespace the kernel kills all that are in it.
+            found |= {pid for pid in members if pid != uncounted and parent(pid) is not None}
+            for pid in members:
+                kill_if(pid, lambda pid: descends(pid, self._pid))
+            if len(found) == before:
                 time.sleep(0.001)  # all are signalled; the kernel takes them down
 
 

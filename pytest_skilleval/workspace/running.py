@@ -59,7 +59,7 @@ class Running:
         self._tree.adopt(pid)
         self._watch(outputs[0], started + self._order["timeout"])
         ended = time.monotonic()
-        killed, dead = self._tree.kill(ended + KILL_SECONDS)
+        killed, dead = self._tree.kill(ended + KILL_SECONDS, uncounted=self._sandbox_init())
         self._drain()
         self._close()
         if self._reason == "exited" and (over := self._quota.exceeded()):
@@ -170,9 +170,14 @@ class Running:
             return
         # The outer bubblewrap would die of the signal and take the agent with it before it could finish. The inner
         # one leads the agent's group and, as the init of its namespace, does not feel it.
-        inner = self._status().get("child-pid")
-        if isinstance(inner, int) and descends(inner, os.getpid()):
+        inner = self._sandbox_init()
+        if inner is not None and descends(inner, os.getpid()):
             self._tree.signal_group(number, inner)
+
+    def _sandbox_init(self) -> int | None:
+        """Return the init of the sandbox's namespace, as bubblewrap reports it."""
+        inner = self._status().get("child-pid")
+        return inner if isinstance(inner, int) else None
 
     def _status(self) -> dict[str, object]:
         merged: dict[str, object] = {}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import pwd
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +21,9 @@ Mode = Literal["auto", "require", "off"]
 
 _TMP_BYTES = 512 << 20
 _ALWAYS_HIDDEN = ("/tmp", "/var/tmp", "/home", "/root", "/run", "/mnt", "/media", "/srv")  # noqa: S108 - hidden, not used
+# Root may write these without any capability, so that an agent run by root could have the kernel start a program of
+# its own outside (kernel.core_pattern).
+_KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/mtrr", "/proc/scsi", "/proc/acpi", "/proc/fs")
 _PROBE_SECONDS = 10.0
 
 
@@ -43,6 +48,10 @@ class SandboxPlan:
     """Files and folders shown read-only although they lie in something hidden."""
     hidden: tuple[Path, ...] = ()
     """Folders that are empty inside: the project, with its checkers and expected answers."""
+    user_namespace: bool = False
+    """Use one: everybody but root must, and root where mounting is not allowed to it."""
+    tmp_limit: int | None = None
+    """Bytes that fit into each of the empty folders; None where bubblewrap cannot say (before 0.7)."""
 
     def wrap(self, argv: tuple[str, ...], *, cwd: Path, home: Path, env: Mapping[str, str]) -> tuple[str, ...]:
         """Return the command line that runs `argv` inside.
@@ -58,12 +67,15 @@ class SandboxPlan:
             "--die-with-parent",
             "--new-session",
         ]
-        if os.getuid() != 0:
+        if self.user_namespace:
             line.append("--unshare-user")
         line += ["--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+        for setting in _KERNEL_SETTINGS:
+            line += ["--ro-bind-try", setting, setting]
         for folder in hidden:
-            line += ["--size", str(_TMP_BYTES), "--tmpfs", str(folder)]
-        for path in _programs(argv, env, hidden) | _needed(self.readable, hidden) | _resolver(hidden):
+            line += ["--size", str(self.tmp_limit)] if self.tmp_limit is not None else []
+            line += ["--tmpfs", str(folder)]
+        for path in _outermost(_programs(argv, env, hidden) | _needed(self.readable, hidden) | _resolver(hidden)):
             line += ["--ro-bind-try", str(path), str(path)]
         for path in (home, cwd, *self.writable):
             line += ["--bind", str(path), str(path)]
@@ -81,17 +93,16 @@ class Sandbox:
     """Why there is none; empty with bubblewrap."""
     version: str
     """Of bubblewrap; empty without."""
-    program: Path | None
+    bare: SandboxPlan | None
+    """The plan that was tried, which shows nothing of a user's but the command; None where there is no sandbox."""
 
     def plan(
         self, *, writable: Iterable[Path] = (), readable: Iterable[Path] = (), hidden: Iterable[Path] = ()
     ) -> SandboxPlan | None:
         """Return the plan for a command, or None where there is no sandbox."""
-        if self.program is None:
+        if self.bare is None:
             return None
-        return SandboxPlan(
-            program=self.program, writable=tuple(writable), readable=tuple(readable), hidden=tuple(hidden)
-        )
+        return replace(self.bare, writable=tuple(writable), readable=tuple(readable), hidden=tuple(hidden))
 
 
 def detect(mode: Mode) -> Sandbox:
@@ -104,7 +115,7 @@ def detect(mode: Mode) -> Sandbox:
         SandboxUnavailable: `require`, and it does not work; the message has the reason and the ways out.
     """
     if mode == "off":
-        return Sandbox(kind="none", reason="switched off", version="", program=None)
+        return Sandbox(kind="none", reason="switched off", version="", bare=None)
     found = _probe(shutil.which("bwrap"))
     if mode == "require" and found.kind == "none":
         raise SandboxUnavailable(
@@ -123,19 +134,28 @@ def _probe(program: str | None) -> Sandbox:
     path = Path(program).absolute()
     try:
         version = _told([str(path), "--version"])
-        with tempfile.TemporaryDirectory(prefix="skilleval-probe-") as folder:
-            home = Path(folder).resolve()
-            plan = SandboxPlan(program=path)
-            _told([*plan.wrap(("true",), cwd=home, home=home, env=os.environ)])
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        limit = _TMP_BYTES if "--size" in _told([str(path), "--help"]) else None
+        namespaces = (False, True) if os.getuid() == 0 else (True,)
+        plans = [SandboxPlan(program=path, user_namespace=own, tmp_limit=limit) for own in namespaces]
+        working = _first_that_works(plans)
+    except (OSError, subprocess.SubprocessError) as error:
         return _none(f"bubblewrap ({path}) does not work: {_reason(error)}")
-    return Sandbox(
-        kind="bubblewrap", reason="", version=version.split()[-1] if version.split() else "unknown", program=path
-    )
+    return Sandbox(kind="bubblewrap", reason="", version=(version.split() or ["unknown"])[-1], bare=working)
+
+
+def _first_that_works(plans: list[SandboxPlan]) -> SandboxPlan:
+    with tempfile.TemporaryDirectory(prefix="skilleval-probe-") as folder:
+        home = Path(folder).resolve()
+        for plan in plans[:-1]:
+            with contextlib.suppress(subprocess.CalledProcessError):
+                _told([*plan.wrap(("true",), cwd=home, home=home, env=os.environ)])
+                return plan
+        _told([*plans[-1].wrap(("true",), cwd=home, home=home, env=os.environ)])
+        return plans[-1]
 
 
 def _none(reason: str) -> Sandbox:
-    return Sandbox(kind="none", reason=reason, version="", program=None)
+    return Sandbox(kind="none", reason=reason, version="", bare=None)
 
 
 def _told(line: list[str]) -> str:
@@ -155,12 +175,17 @@ def _reason(error: Exception) -> str:
 
 
 def _hidden_folders(more: tuple[Path, ...]) -> list[Path]:
-    """Return the folders to hide, outer ones first, none inside another."""
-    asked = [Path(name) for name in _ALWAYS_HIDDEN] + [Path.home(), Path(tempfile.gettempdir()), *more]
-    real = sorted({path.resolve() for path in asked if path.is_dir()}, key=lambda path: path.parts)
+    """Return the folders to hide, none inside another."""
+    users = [Path.home(), Path(pwd.getpwuid(os.getuid()).pw_dir)]
+    asked = [*map(Path, _ALWAYS_HIDDEN), *users, Path(tempfile.gettempdir()), *more]
+    return _outermost({path.resolve() for path in asked if path.is_dir()} - {Path("/")})
+
+
+def _outermost(paths: set[Path]) -> list[Path]:
+    """Return the paths that lie in none of the others."""
     found: list[Path] = []
-    for path in real:
-        if path != Path("/") and not any(path.is_relative_to(outer) for outer in found):
+    for path in sorted(paths, key=lambda path: path.parts):
+        if not _inside(path, found):
             found.append(path)
     return found
 

@@ -94,7 +94,7 @@ class TestStart:
 
     def test_limits_hold_and_cannot_be_raised_again(self, bench):
         bench.sh(
-            "ulimit -f 9999 2>/dev/null || echo refused; ulimit -n; ulimit -c; head -c 5000000 /dev/zero > big; wc -c < big",
+            "sleep 0.2; ulimit -f 9999 2>/dev/null || echo refused; ulimit -n; ulimit -c; head -c 5000000 /dev/zero > big; wc -c < big",
             limits=Limits(file_size=1024 * 1024, open_files=321),
         )
         assert bench.stdout.split() == [b"refused", b"321", b"0", b"1048576"]
