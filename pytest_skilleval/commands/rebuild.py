@@ -12,7 +12,7 @@ from pytest_skilleval import comparison, store, verdicts
 from pytest_skilleval.errors import BaselineMistake
 from pytest_skilleval.options import Settings
 from pytest_skilleval.records import BaselineRef, Outcome, Report
-from pytest_skilleval.reports.writing import Beside, write_reports
+from pytest_skilleval.reports.writing import beside, write_reports
 from pytest_skilleval.store import Gathered
 
 from .answer import FINE, INCOMPLETE, NOT_GOOD, Answer
@@ -49,8 +49,8 @@ def run(arguments: Namespace) -> Answer:
     before = _report_before(folder)
     baseline = _baseline(place, arguments, gathered, before)
     report = _judge(place, gathered, before, baseline)
-    beside = None if baseline is None else Beside(baseline.report, baseline.folder)
-    written = write_reports(FORMATS, report, folder, beside)
+    other = None if baseline is None else beside(baseline.report, place.output)
+    written = write_reports(FORMATS, report, folder, other)
     missing = [line.key for line in report.trials if line.outcome is Outcome.MISSING]
     value = {
         "run": report.run.id,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_skilleval.reports import numbers
-from pytest_skilleval.reports.terminal import Line
+from pytest_skilleval.reports.line import Line
 
 __all__ = ["comparison_lines"]
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_skilleval.reports import numbers
+from pytest_skilleval.reports.against import comparison_lines
+from pytest_skilleval.reports.line import Line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_skilleval.records import LaneSummary, Lift, Report
 
-__all__ = ["Line", "closing_lines"]
-
-
-class Line(NamedTuple):
-    """A line of the terminal."""
-
-    text: str
-    colour: str = ""
-    """One of pytest's markup names, or none."""
-
+__all__ = ["closing_lines"]
 
 _LIFT_WORDS = {
     "realised": "realised lift (self-load - none)",
@@ -50,6 +43,8 @@ def closing_lines(report: Report, paths: dict[str, str], *, quiet: bool = False)
     yield from (Line(text) for text in _table(report.lanes))
     if not quiet:
         yield from _insights(report)
+    if report.comparison is not None:
+        yield from comparison_lines(report.comparison)
     if run.status != "finished":
         yield Line(f"run {run.status}: {'; '.join(run.reasons[:3])}", "red")
     elif run.reasons:
@@ -112,7 +107,7 @@ def _insights(report: Report) -> Iterator[Line]:
         yield Line("noise: unknown with one trial for each group; --trials 5 measures it")
 
 
-def _rates(routing: dict[str, object]) -> Iterator[tuple[str, dict[str, object]]]:
+def _rates(routing: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for key, word in (("recall", "recall"), ("false_trigger_rate", "false triggers"), ("precision", "precision")):
         value = routing[key]
         if isinstance(value, dict):

@@ -10,7 +10,7 @@ from pytest_skilleval import store
 from pytest_skilleval.records import Report
 from pytest_skilleval.reports import html, render
 
-__all__ = ["Beside", "Written", "report_texts", "write_reports"]
+__all__ = ["Beside", "Written", "beside", "report_texts", "write_reports"]
 
 
 class Beside(NamedTuple):
@@ -25,45 +25,56 @@ class Written(NamedTuple):
     """What became of the reports that were asked for."""
 
     paths: dict[str, Path]
-    """Format to file."""
+    """Format to the file to open."""
     problems: list[str]
     """One line for each report that is not written."""
 
 
+def beside(report: Report, output: Path) -> Beside:
+    """Return a baseline to show a run beside.
+
+    Args:
+        report: The baseline, as it was judged.
+        output: Where runs lie. The baseline's id comes from a file, so it must be a plain name to be looked for there.
+    """
+    name = report.run.id
+    folder = output / name
+    return Beside(report, folder if Path(name).name == name and name != ".." and folder.is_dir() else None)
+
+
 def report_texts(
-    name: str, report: Report, folder: Path | None, target: Path, beside: Beside | None = None
+    name: str, report: Report, folder: Path | None, target: Path, other: Beside | None = None
 ) -> Iterator[tuple[Path, str]]:
-    """Yield place and text of each file that makes a report in one format; the first is the one to open.
+    """Yield place and text of each file that makes a report in one format; the one to open comes last.
 
     Args:
         name: `json`, `md` or `html`; another name yields nothing.
         report: The judged run.
         folder: Its run folder, where transcripts and diffs are; None when only the report is at hand.
         target: Where the report goes.
-        beside: Its baseline.
+        other: Its baseline.
     """
     if name == "json":
         yield target, render.as_json(report)
     elif name == "md":
         yield target, render.as_markdown(report)
     elif name == "html":
-        other = (None, None) if beside is None else (beside.report, beside.folder)
-        yield target, html.as_html(report, folder, *other)
-        # A large report's pages are found beside it, so they can only be made where it lies in its run.
-        for page, text in html.pages(report, folder, *other) if folder is not None else ():
+        against = (None, None) if other is None else (other.report, other.folder)
+        for page, text in html.pages(report, folder, *against) if folder is not None else ():
             yield target.parent / page, text
+        yield target, html.as_html(report, folder, *against)
 
 
-def write_reports(names: Iterable[str], report: Report, folder: Path, beside: Beside | None = None) -> Written:
+def write_reports(names: Iterable[str], report: Report, folder: Path, other: Beside | None = None) -> Written:
     """Write reports into the run folder, as `report.json`, `report.md` and `report.html`."""
     written = Written({}, [])
     for name in names:
         target = folder / f"report.{name}"
         try:
-            for path, text in report_texts(name, report, folder, target, beside):
+            for path, text in report_texts(name, report, folder, target, other):
                 path.parent.mkdir(exist_ok=True)
                 store.write_text(path, text)
-                written.paths.setdefault(name, path)
+                written.paths[name] = path
         except OSError as error:
             written.problems.append(f"{target}: {error.strerror or error}: this report is not written")
     return written
