@@ -12,8 +12,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_skilleval.cases import assert_unique, load_case_file, yamlfile
+from pytest_skilleval.cases import assert_unique, load_case_file
 from pytest_skilleval.cases.schema import case_schema
+from pytest_skilleval.documents import yamlfile
 from pytest_skilleval.errors import CaseMistake
 from pytest_skilleval.model import Case, CaseSpec, Lane
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pytest_skilleval.documents import dotted
+
 from .casefile import assert_unique, build_case, display_path, lane_of, load_case_file
-from .documents import dotted
 from .fingerprint import fingerprint
 from .leaks import leaks
 from .schema import case_schema

@@ -8,15 +8,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pytest_skilleval.documents import Document, Loc, collector_held, dotted, read_document
 from pytest_skilleval.errors import CaseMistake
 from pytest_skilleval.model import Case, CaseSpec, Lane
 
-from .documents import Document, Loc, dotted, read_document
 from .fingerprint import fingerprint
 from .namedfiles import NamedFiles
 from .rules import broken_rules
 from .spec import Problem, did_you_mean, problems_of, shown, validate_spec
-from .yamlfile import collector_held
 
 __all__ = ["assert_unique", "build_case", "display_path", "lane_of", "load_case_file"]
 

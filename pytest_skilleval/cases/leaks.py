@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from pytest_skilleval.documents import Loc
 from pytest_skilleval.model import Case, Skill
 
-from .documents import Loc
 from .namedfiles import file_digest
 from .spec import Problem, shown
 

@@ -11,9 +11,9 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from pytest_skilleval.documents import Loc
 from pytest_skilleval.model import CaseSpec
 
-from .documents import Loc
 from .rules import path_problem
 from .spec import Problem, did_you_mean
 

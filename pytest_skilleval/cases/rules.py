@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from pytest_skilleval.documents import Loc
 from pytest_skilleval.model import (
     AntiPattern,
     CaseSpec,
@@ -24,7 +25,6 @@ from pytest_skilleval.model import (
     WorkflowStep,
 )
 
-from .documents import Loc
 from .spec import Problem, did_you_mean
 
 __all__ = ["broken_rules", "path_problem", "regex_problem"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from .exposure import Exposure, Listing, Load, exposure, exposures, listings
+from .exposure import Listing, Load, Loads, exposure, exposures, listings
 from .history import skill_at, stale_skill
 from .skillfile import find_skills, install, is_skill_folder, load_skill, preload_text
 
 __all__ = [
-    "Exposure",
     "Listing",
     "Load",
+    "Loads",
     "exposure",
     "exposures",
     "find_skills",

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_skilleval.cases.yamlfile import parse_yaml
+from pytest_skilleval.documents import parse_yaml
 from pytest_skilleval.errors import CaseMistake, SkillMistake
 
 from .frontmatter import split_front_matter
 from .specification import MAX_DESCRIPTION, MAX_NAME, Finding, specification_findings
 
-__all__ = ["Exposure", "Listing", "Load", "exposure", "exposures", "listings"]
+__all__ = ["Listing", "Load", "Loads", "exposure", "exposures", "listings"]
 
 CLAUDE_DESCRIPTION = 1536
 """Characters of one description in Claude Code's list."""
@@ -46,7 +46,7 @@ class Load(NamedTuple):
     """Why it is not loaded or not what its author wrote; "" where all is well."""
 
 
-class Exposure(NamedTuple):
+class Loads(NamedTuple):
     """A skill as each client sees it."""
 
     folder: Path
@@ -74,7 +74,7 @@ class Listing(NamedTuple):
     """What is lost and why; "" where nothing is."""
 
 
-def exposure(folder: Path, *, root: Path | None = None) -> Exposure:
+def exposure(folder: Path, *, root: Path | None = None) -> Loads:
     """Return what each client makes of a skill.
 
     Args:
@@ -96,21 +96,21 @@ def exposure(folder: Path, *, root: Path | None = None) -> Exposure:
     if "SKILL.md" not in names:
         fix = Finding(1, f"the file is named {names[0]}", "rename it to SKILL.md")
         lost = Load(loaded=False, reason=f"the file is named {names[0]}, not SKILL.md")
-        return Exposure(folder, lost, lost, (fix, *findings))
+        return Loads(folder, lost, lost, (fix, *findings))
     if folder.parent != root:
         findings = [Finding(1, f"lies {_depth(folder, root)} folders deep", f"move the folder to {root}"), *findings]
         claude = Load(loaded=False, reason="only folders directly below the skills folder are searched")
     else:
         claude = _claude(data, folder.name)
-    return Exposure(folder, claude, _codex(data, folder), tuple(findings))
+    return Loads(folder, claude, _codex(data, folder), tuple(findings))
 
 
-def exposures(root: Path) -> list[Exposure]:
+def exposures(root: Path) -> list[Loads]:
     """Return what each client makes of every skill below a folder of skills, in the order of their paths."""
     return [exposure(folder, root=root) for folder in _skill_folders(root, 0)]
 
 
-def listings(found: list[Exposure]) -> dict[str, Listing]:
+def listings(found: list[Loads]) -> dict[str, Listing]:
     """Return what the models of Claude Code and Codex are told of all these skills together."""
     claude = [one.claude for one in found if one.claude.listed]
     codex = [one.codex for one in found if one.codex.listed]

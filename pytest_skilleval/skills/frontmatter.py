@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pytest_skilleval.cases.documents import decode
-from pytest_skilleval.cases.yamlfile import parse_yaml
+from pytest_skilleval.documents import decode, parse_yaml
 from pytest_skilleval.errors import CaseMistake, SkillMistake
 
 __all__ = ["FrontMatter", "read_front_matter", "split_front_matter"]

@@ -1,4 +1,4 @@
-"""A data file as it lies on disk: plain data that still knows the line of every key."""
+"""A data file: read whole, decoded, and parsed by what its name says."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Protocol
 from pytest_skilleval.errors import CaseMistake
 
 from .jsonfile import parse_json
-from .yamlfile import Loc, dotted, parse_yaml
+from .yamlfile import Loc, parse_yaml
 
-__all__ = ["Document", "Loc", "decode", "dotted", "read_document"]
+__all__ = ["Document", "decode", "read_document"]
 
 MAX_BYTES = 32 * 1024 * 1024
 """The largest file that is read; ten thousand cases need about 5 MB."""

@@ -1,0 +1,9 @@
+"""Data files as they lie on disk: plain data that still knows the line of every key."""
+
+from __future__ import annotations
+
+from .datafile import Document, decode, read_document
+from .jsonfile import parse_json
+from .yamlfile import Loc, collector_held, dotted, parse_yaml
+
+__all__ = ["Document", "Loc", "collector_held", "decode", "dotted", "parse_json", "parse_yaml", "read_document"]
