@@ -12,7 +12,7 @@ from pytest_skilleval.model import Case, Kind
 
 from .base import Ask, Launch
 from .cli import AgentCli, Found
-from .codexstream import Reader, read_rollout
+from .codexstream import Reader, Rollout
 from .draft import Draft
 from .program import program_folders
 from .stream import Stream
@@ -141,7 +141,10 @@ class Codex(AgentCli):
     def complete(self, ask: Ask, draft: Draft) -> None:
         """Add what only the session file knows: model, version, the listed skills, commands that the stream lost."""
         for path in sorted((ask.home / ".codex" / "sessions").glob("*/*/*/rollout-*.jsonl")):
-            read_rollout(ask, Stream(path), draft)
+            rollout = Rollout(ask, draft)
+            for event in Stream(path):
+                rollout.read(event)
+            rollout.ended()
 
 
 def _toml(text: str) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
-from collections import Counter
 from typing import Any
 
 from pytest_skilleval.errors import ErrorClass
@@ -15,11 +15,13 @@ from .base import Ask
 from .cli import Found, spoken_error
 from .draft import Call, Draft
 from .loads import known_skills, read_by_command
-from .stream import Stream, at, compact, integer, items, text_of
+from .stream import at, compact, integer, items, text_of
 
-__all__ = ["Reader", "read_rollout"]
+__all__ = ["Reader", "Rollout"]
 
 _LISTED = re.compile(r"^- (.+?): .*\(file: [^)]*\)\s*$", re.MULTILINE)
+_IN_SCRIPT = re.compile(r"""["']?\bcmd["']?\s*:\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)""")
+_EXIT_CODE = re.compile(r'(?:exited with code |"exit_code":\s*)(-?\d+)')
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 
 
@@ -112,44 +114,90 @@ class Reader:
         return Found()
 
 
-def read_rollout(ask: Ask, rollout: Stream, draft: Draft) -> None:
-    """Add what a session file tells beyond stdout.
+class Rollout:
+    """One pass over a session file, which holds all commands: stdout may lose some.
 
-    Stdout may lose commands (https://github.com/openai/codex/issues/47433); the session file holds them all.
+    https://github.com/openai/codex/issues/47433
 
     Args:
         ask: What was asked.
-        rollout: The events of `sessions/YYYY/MM/DD/rollout-*.jsonl`.
-        draft: What is filled.
+        draft: What stdout told; lost commands are put where they belong.
     """
-    skills = known_skills(ask)
-    seen = Counter(call.command for call in draft.calls)
-    answers = 0
-    listed: set[str] = set(draft.visible or ())
-    for event in rollout:
-        payload = event.get("payload")
+
+    def __init__(self, ask: Ask, draft: Draft) -> None:
+        self._draft = draft
+        self._skills = known_skills(ask)
+        self._told = [call for call in draft.calls if call.name == "command_execution"]
+        self._position = 0
+        self._lost: dict[str, Call] = {}
+        self._answers = 0
+        self._listed: set[str] = set(draft.visible or ())
+
+    def read(self, event: dict[str, Any]) -> None:
+        """Take the next event; types that are not known are nothing."""
+        draft, payload = self._draft, event.get("payload")
         match event.get("type"):
             case "session_meta":
                 draft.version = text_of(at(payload, "cli_version")) or draft.version
             case "turn_context":
                 draft.model = text_of(at(payload, "model")) or draft.model
             case "token_usage_record":
-                answers += 1
-            case "response_item" if at(payload, "role") == "developer":
-                listed.update(_listing(text_of(at(payload, "content"))))
-            case "event_msg" if at(payload, "item", "type") == "CommandExecution":
-                command = _unwrapped(items(at(payload, "item", "command")))
-                if seen[command] > 0:
-                    seen[command] -= 1
-                    continue
-                call = draft.call(Call(name="command_execution", command=command))
-                code = at(payload, "item", "exit_code")
-                ok = at(payload, "item", "status") == "completed" and code == 0
-                output = text_of(at(payload, "item", "aggregated_output"))
-                draft.done(call, "ok" if ok else "error", output, code if isinstance(code, int) else None)
-                _loads(draft, call, skills)
-    draft.visible = tuple(sorted(listed))
-    draft.turns = answers or draft.turns
+                self._answers += 1
+            case "response_item":
+                self._item(payload)
+
+    def _item(self, payload: object) -> None:
+        match at(payload, "type"):
+            case "message" if at(payload, "role") == "developer":
+                self._listed.update(_listing(text_of(at(payload, "content"))))
+            case "function_call":
+                given = _object(text_of(at(payload, "arguments")))
+                self._command(at(given, "cmd") or at(given, "command"), payload)
+            case "custom_tool_call" if at(payload, "name") == "exec":
+                # Newer models run commands from JavaScript; a command that is put together there is not found.
+                for literal in _IN_SCRIPT.findall(text_of(at(payload, "input"))):
+                    self._command(_string(literal), payload)
+            case "function_call_output" | "custom_tool_call_output":
+                self._output(text_of(at(payload, "call_id")), text_of(at(payload, "output")))
+
+    def _command(self, given: object, payload: object) -> None:
+        command = _unwrapped(given) if isinstance(given, list) else text_of(given)
+        if not command or command.startswith("apply_patch"):  # stdout tells a patch as its files
+            return
+        told = next((call for call in self._told if call.command == command), None)
+        if told is not None:
+            self._told.remove(told)
+            self._position = self._draft.calls.index(told) + 1
+            return
+        call = self._draft.call(Call(name="command_execution", command=command), self._position)
+        self._position += 1
+        self._lost[text_of(at(payload, "call_id"))] = call
+
+    def _output(self, key: str, output: str) -> None:
+        call = self._lost.pop(key, None)
+        if call is None:
+            return
+        code = _EXIT_CODE.search(output)
+        status = int(code[1]) if code else None
+        self._draft.done(call, "ok" if status == 0 else "error", output.partition("Output:\n")[2] or output, status)
+        _loads(self._draft, call, self._skills)
+
+    def ended(self) -> None:
+        """Note what only the whole file tells."""
+        self._draft.visible = tuple(sorted(self._listed))
+        self._draft.turns = self._answers or self._draft.turns
+
+
+def _object(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _string(literal: str) -> str:
+    value = _object(f'"{literal[1:-1]}"' if literal[0] != '"' else literal)
+    return value if isinstance(value, str) else literal[1:-1]
 
 
 def _listing(text: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pytest_skilleval.errors import ErrorClass
 from pytest_skilleval.records import SkillUse, Tokens, ToolCall, Transcript, TrialError
@@ -35,13 +35,22 @@ class Call:
         self.status, self.output, self.exit_status = status, output, exit_status
 
 
+class Use(NamedTuple):
+    """A skill that was loaded, and by which call."""
+
+    name: str
+    how: Literal["tool", "read", "choice", "forced"]
+    call: Call | None
+    evidence: str
+
+
 @dataclass
 class Draft:
     """What is known so far."""
 
     final_text: str = ""
     calls: list[Call] = field(default_factory=list)
-    uses: list[SkillUse] = field(default_factory=list)
+    uses: list[Use] = field(default_factory=list)
     visible: tuple[str, ...] | None = None
     session_id: str | None = None
     model: str | None = None
@@ -53,11 +62,11 @@ class Draft:
     dropped: int = 0
     outputs: int = 0
 
-    def call(self, call: Call) -> Call:
-        """Add a tool call."""
+    def call(self, call: Call, position: int | None = None) -> Call:
+        """Add a tool call, last unless a position is given."""
         call.command = call.command[:COMMAND_CHARS]
         if len(self.calls) < CALLS:
-            self.calls.append(call)
+            self.calls.insert(len(self.calls) if position is None else position, call)
         else:
             self.dropped += 1
         return call
@@ -74,10 +83,8 @@ class Draft:
         self, name: str, how: Literal["tool", "read", "choice", "forced"], call: Call | None, evidence: str
     ) -> None:
         """Note that a skill was loaded; the first evidence of each skill and way is kept."""
-        if any(use.name == name and use.how == how for use in self.uses):
-            return
-        position = next((index for index, known in enumerate(self.calls) if known is call), len(self.calls))
-        self.uses.append(SkillUse(name=name, how=how, position=position, evidence=evidence[:500]))
+        if not any(use.name == name and use.how == how for use in self.uses):
+            self.uses.append(Use(name, how, call, evidence[:500]))
 
     def ran_away(self) -> TrialError | None:
         """Return an error when there were more calls than can be kept: a check on what is missing would lie."""
@@ -90,6 +97,16 @@ class Draft:
 
     def transcript(self, *, finished: bool, unparsed: list[int]) -> Transcript:
         """Return what is known, as a transcript."""
+        positions = {id(call): index for index, call in enumerate(self.calls)}
+        uses = [
+            SkillUse(
+                name=use.name,
+                how=use.how,
+                position=positions.get(id(use.call), len(self.calls)),
+                evidence=use.evidence,
+            )
+            for use in self.uses
+        ]
         return Transcript(
             final_text=self.final_text,
             tool_calls=tuple(
@@ -104,7 +121,7 @@ class Draft:
                 )
                 for call in self.calls
             ),
-            skills_used=tuple(sorted(self.uses, key=lambda use: use.position)),
+            skills_used=tuple(sorted(uses, key=lambda use: use.position)),
             skills_visible=self.visible,
             finished=finished,
             session_id=self.session_id,
