@@ -1,4 +1,4 @@
-"""report.html: one self-contained page, and for large runs one more page a group beside it.
+"""report.html: one self-contained page, and for large runs one more page a case beside it.
 
 What an agent wrote can do nothing here: every expression of every template is made plain and escaped, links hold
 digests only, and the page's own policy forbids every style and script but the two whose SHA-256 it names.
@@ -10,6 +10,7 @@ import base64
 import hashlib
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,15 +76,10 @@ def pages(
     """Yield path (relative to the run folder) and text of each page beside a large report; none for a small one."""
     if not is_large(report, folder):
         return
-    template = _environment().get_template("group.html.j2")
-    frame = _frame(report)
-    for group in group_views(report, baseline, versus(report)):
-        yield (
-            group.page,
-            template.render(
-                **frame, group=group, trials_of=_reader(report, folder, baseline_folder), text_limit=PAGE_TEXT_LIMIT
-            ),
-        )
+    template = _environment().get_template("case.html.j2")
+    frame = _frame(report) | {"trials_of": _reader(report, folder, baseline_folder), "text_limit": PAGE_TEXT_LIMIT}
+    for page, groups in groupby(group_views(report, baseline, versus(report)), key=lambda group: group.page):
+        yield page, template.render(**frame, groups=list(groups))
 
 
 def is_large(report: Report, folder: Path | None) -> bool:

@@ -80,6 +80,8 @@ class Versus(NamedTuple):
     controls: str
     """What the negative controls say; empty without any."""
     bootstrap: str
+    skills: tuple[str, ...]
+    """Which version of each skill the agents of both runs could see."""
 
     @property
     def regressed(self) -> tuple[GroupChange, ...]:
@@ -100,13 +102,12 @@ class Versus(NamedTuple):
     def outlook(self) -> tuple[str, ...]:
         """What this comparison could have seen, and what would see more."""
         lines = []
-        for word, change in (("pass rate", self.pass_rate), ("score", self.score)):
+        for word, change in (("pass rate", self.pass_rate), ("mean score", self.score)):
+            parts = []
             if change.detectable is not None:
-                lines.append(
-                    f"{word}: a change of {numbers.points(change.detectable)} would be found in 80% of such comparisons"
-                )
-            if change.needed:
-                lines.append(f"{word}: {change.needed}")
+                parts.append(f"a change of {change.detectable:.2f} would be found in 80% of such comparisons")
+            parts += [change.needed] if change.needed else []
+            lines += [f"{word}: {'; '.join(parts)}"] if parts else []
         return tuple(lines)
 
 
@@ -137,21 +138,22 @@ def versus(report: Report) -> Versus | None:
         changed=_names(found.get("changed")),
         controls=_controls(_mapping(overall.get("controls"))),
         bootstrap=_bootstrap(_mapping(overall.get("bootstrap"))),
+        skills=tuple(_skill(_mapping(row)) for row in _sequence(found.get("skills"))),
     )
 
 
 def power_lines(power: Mapping[str, Any]) -> tuple[str, ...]:
     """Say what a run could see: the smallest change that it would find, and the least trials for verdicts of groups."""
-    lines = []
     change = _number(power.get("detectable_change"))
     least = _whole(power.get("least_trials"))
+    lines = list(_texts(power.get("reasons")))
     if change is not None:
         lines.append(
-            f"Against a run of this size, an overall change of {numbers.points(change)} would be found in 80% of runs."
+            f"Against a run of this size, an overall change of {change:.2f} would be found in 80% of comparisons."
         )
-    if least is not None:
-        lines.append(f"A verdict on a single group needs at least {numbers.count(least, 'trial')} of it in each run.")
-    return (*lines, *_texts(power.get("reasons")), *([_text(power["text"])] if power.get("text") else []))
+    if least is not None and power.get("group_verdicts"):
+        lines.append(f"Single groups get verdicts of their own from {numbers.count(least, 'trial')} on.")
+    return tuple(lines)
 
 
 def _group(row: Mapping[str, Any]) -> GroupChange:
@@ -166,7 +168,7 @@ def _group(row: Mapping[str, Any]) -> GroupChange:
         wins=_whole(row.get("wins")),
         losses=_whole(row.get("losses")),
         ties=_whole(row.get("ties")),
-        text=_text(row.get("text") or row.get("reason")),
+        text=_text(row.get("text") or row.get("reason")).removeprefix(f"{row.get('verdict')}: "),
         deciding=bool(row.get("deciding", True)),
     )
 
@@ -189,7 +191,13 @@ def _needed(row: Mapping[str, Any]) -> str:
     change, trials, cases = _number(row.get("change")), _whole(row.get("trials")), _whole(row.get("cases"))
     ways = [numbers.count(trials, "trial") + " for each case"] if trials else []
     ways += [numbers.count(cases, "case")] if cases else []
-    return f"to find {numbers.points(change)}: {' or '.join(ways)}" if ways and change is not None else ""
+    return f"to find {change:.2f}: {' or '.join(ways)}" if ways and change is not None else ""
+
+
+def _skill(row: Mapping[str, Any]) -> str:
+    old, new = (_text(row.get(run))[:12] or "none" for run in ("baseline", "candidate"))
+    name = f"{_text(row.get('skill'))} ({_text(row.get('condition'))})"
+    return f"{name}: {old}, the same in both runs" if old == new else f"{name}: {old} in the baseline, {new} here"
 
 
 def _controls(row: Mapping[str, Any]) -> str:

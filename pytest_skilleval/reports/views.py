@@ -45,8 +45,8 @@ class GroupView(NamedTuple):
 
     @property
     def page(self) -> str:
-        """The file of its own that holds its trials, where a report is too large for one."""
-        return f"report-trials/{self.id}.html"
+        """The file that holds the trials of its case, where a report is too large for one page."""
+        return f"report-trials/c{digest_text(f'{self.row.lane}:{self.row.case}')[:12]}.html"
 
     def trials(self, folder: Path | None, base_folder: Path | None, timing: Mapping[str, Any]) -> Iterator[TrialView]:
         """Yield its trials with what the run folders hold of them."""
