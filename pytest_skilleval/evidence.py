@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bundle_artifacts",
+    "copy_into",
     "keep_artifacts",
     "keep_files",
     "keep_tree",
@@ -237,6 +238,15 @@ def _suffix(name: str) -> str:
     """Return an ending that a viewer may act on, and never one that a browser would run."""
     ending = "." + name.rpartition(".")[2].lower()
     return ending if ending in _SUFFIXES else ".bin"
+
+
+def copy_into(source: Path, target: Path) -> None:
+    """Copy a file or a folder to a place whose folders are made."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        keep_tree(source, target)
+    else:
+        shutil.copy(source, target)
 
 
 def keep_tree(workspace: Path, target: Path) -> None:

@@ -210,6 +210,18 @@ class TextCheck(CheckBase, TextConditions):
     kind: Literal["text"]
 
 
+class OutputCheck(CheckBase):
+    """All that the agent produced: its final answer, and the text files that it made or changed."""
+
+    kind: Literal["output"]
+    contains: str | None = None
+    """A literal piece of one of them."""
+    matches: Regex | None = None
+    """A Python regular expression that is found in one of them (multi-line mode)."""
+    never: Regex | None = None
+    """A Python regular expression that is found in none of them (multi-line mode)."""
+
+
 class ToolCallCheck(CheckBase):
     """A command or tool that the agent really ran."""
 
@@ -300,6 +312,7 @@ Check = Annotated[
     | JsonCheck
     | CommandCheck
     | TextCheck
+    | OutputCheck
     | ToolCallCheck
     | SkillCheck
     | SnapshotCheck
@@ -358,8 +371,10 @@ class WorkspaceSpec(Frozen):
 
     template: RelativePath | None = None
     """A folder beside the case file, copied."""
+    copies: dict[str, RelativePath] = {}
+    """Path in the workspace to a file or folder beside the case file, copied there after the template."""
     files: dict[str, str] = {}
-    """Path to text, written after the template."""
+    """Path to text, written last."""
     env: dict[str, str] = {}
     """Variables the agent gets besides the allow-list."""
     setup: tuple[SetupStep, ...] = ()

@@ -75,6 +75,8 @@ class Stage:
         try:
             if spec.template is not None:
                 evidence.keep_tree(self.case.folder / spec.template, self.workspace)
+            for name, source in spec.copies.items():
+                evidence.copy_into(self.case.folder / source, self.workspace / name)
             for name, text in spec.files.items():
                 target = self.workspace / name
                 target.parent.mkdir(parents=True, exist_ok=True)

@@ -349,6 +349,24 @@ MISTAKES = {
     ),
     "a missing solution": ("prompt: x\nsolution: run.sh\n", 2, "solution", "'run.sh' is not there"),
     "a missing template": ("prompt: x\nworkspace:\n  template: t\n", 3, "workspace.template", "'t' is not there"),
+    "a missing file to copy": (
+        "prompt: x\nworkspace:\n  copies:\n    in.csv: data/a.csv\n",
+        4,
+        "workspace.copies['in.csv']",
+        "'data/a.csv' is not there",
+    ),
+    "a file to copy from above": (
+        "prompt: x\nworkspace:\n  copies:\n    in.csv: ../a.csv\n",
+        4,
+        "workspace.copies['in.csv']",
+        "leaves its folder",
+    ),
+    "a check of the output that cannot fail": (
+        "prompt: x\nchecks:\n  - {id: a, kind: output}\n",
+        3,
+        "checks[0]",
+        "give contains, matches or never",
+    ),
     "a missing stale skill": ("prompt: x\nstale: old\n", 2, "stale", "'old' is not there"),
     "a missing failure script": ("prompt: x\nstub:\n  failure: f.sh\n", 3, "stub.failure", "'f.sh' is not there"),
     "a missing python file": (

@@ -43,12 +43,13 @@ class NamedFiles:
 
     Args:
         folder: What the paths of a case start from.
-        root: What a `stale` folder may not leave (the others may not leave `folder`).
+        root: What a `stale` folder may not leave.
+        inside: What all others may not leave; `folder` by default.
     """
 
-    def __init__(self, folder: Path, root: Path) -> None:
+    def __init__(self, folder: Path, root: Path, *, inside: Path | None = None) -> None:
         self.folder = folder
-        self._inside = folder.resolve()
+        self._inside = (inside or folder).resolve()
         self._root = root.resolve()
         self._trees: dict[str, dict[str, str] | str] = {}
 
@@ -124,10 +125,17 @@ class NamedFiles:
         return None if function in known else f"{function!r} is not in {name}; {did_you_mean(function, known)}"
 
 
-def _named(spec: CaseSpec) -> Iterator[tuple[Loc, str, str, bool]]:
-    """Yield place, path, what it must be, and whether the fingerprint covers it."""
+def _given(spec: CaseSpec) -> Iterator[tuple[Loc, str, str, bool]]:
+    """Yield what lies in the workspace when the agent starts, as `_named` does."""
     if spec.workspace.template is not None:
         yield ("workspace", "template"), spec.workspace.template, "folder", True
+    for name, source in spec.workspace.copies.items():
+        yield ("workspace", "copies", name), source, "either", True
+
+
+def _named(spec: CaseSpec) -> Iterator[tuple[Loc, str, str, bool]]:
+    """Yield place, path, what it must be, and whether the fingerprint covers it."""
+    yield from _given(spec)
     if spec.stale is not None:
         yield ("stale",), spec.stale, "folder", False
     if spec.solution is not None:

@@ -51,10 +51,11 @@ def broken_rules(
         message = regex_problem(text) if form == "regex" else path_problem(text, up=loc == ("stale",))
         if message:
             yield Problem(loc, message)
-    for file in spec.workspace.files:
-        message = path_problem(file)
-        if message:
-            yield Problem(("workspace", "files", file), message)
+    for key in ("files", "copies"):
+        for file, source in getattr(spec.workspace, key).items():
+            message = path_problem(file) or (path_problem(source) if key == "copies" else None)
+            if message:
+                yield Problem(("workspace", key, file), message)
     yield from _names(spec, conditions, anti_patterns)
     yield from _twice(("checks",), [check.id for check in spec.checks])
     for index, check in enumerate(spec.checks):
@@ -182,8 +183,9 @@ def _twice(loc: Loc, names: list[str], key: Loc = ("id",)) -> Iterator[Problem]:
 
 def _check_problems(check: Check, spec: CaseSpec) -> Iterator[tuple[Loc, str]]:
     given = check.model_fields_set
-    if check.kind == "text" and not given & _TEXT_CONDITIONS:
-        yield (), "can never fail; give equals, contains, matches or never"
+    if check.kind in {"text", "output"} and not given & _TEXT_CONDITIONS:
+        also = "equals, " if check.kind == "text" else ""
+        yield (), f"can never fail; give {also}contains, matches or never"
     elif check.kind == "file" and not check.exists:
         for key in sorted(given & (_TEXT_CONDITIONS | {"changed"})):
             yield (key,), "cannot hold for a file that must be absent (exists: false)"

@@ -13,6 +13,7 @@ from pytest_skilleval.model import (
     EventLogCheck,
     FileCheck,
     JsonCheck,
+    OutputCheck,
     PythonCheck,
     RecordingCheck,
     RubricCheck,
@@ -29,6 +30,7 @@ from .files import check_file, check_snapshot
 from .finding import Finding, undecided
 from .functions import changed_files, check_python
 from .media import check_recording, check_screenshot
+from .output import check_output
 from .patterns import one_line
 from .proof import check_bundle
 from .tools import check_command, check_skill, check_text, check_tool_call
@@ -99,6 +101,8 @@ def verify(check: Check, facts: Facts, changed: Sequence[str] = ()) -> Finding: 
             return check_command(check, facts)
         case TextCheck():
             return check_text(check, facts)
+        case OutputCheck():
+            return check_output(check, facts)
         case ToolCallCheck():
             return check_tool_call(check, facts)
         case SkillCheck():
