@@ -25,6 +25,8 @@ COMMANDS = {
     "report": ("report", "Show a run again, or write a report of it in another format"),
     "rebuild": ("rebuild", "Judge a run anew from its journal alone and write its reports"),
     "compare": ("compare", "Compare a run with a baseline: improved, regressed or inconclusive"),
+    "noise": ("noise", "Measure how often trials disagree, within two runs and between them"),
+    "plan": ("plan", "Tell how many trials or cases a comparison needs to find a change"),
     "bless": ("bless", "Keep a run's report under a name, as a baseline"),
     "schema": ("schema", "Print the JSON Schema of case files or of report.json"),
 }
