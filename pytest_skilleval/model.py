@@ -96,6 +96,10 @@ CONDITIONS: dict[str, Condition] = {
 """The built-in conditions, in the order of every table."""
 
 
+_NAME_BYTES = 100
+"""A longer name may not fit a file system."""
+
+
 class TrialId(NamedTuple):
     """The identity of a work item: a node id never is one, since it depends on where pytest was started."""
 
@@ -118,6 +122,12 @@ class TrialId(NamedTuple):
     def folder(self) -> str:
         """The name of the trial's folder in a run: a digest, never text from a case."""
         return digest_text(self.key)[:20]
+
+    @property
+    def bundle(self) -> str:
+        """Where its proof bundle is kept, relative to the run folder: unique, since the work item is in it."""
+        case = self.case if len(self.case.encode()) <= _NAME_BYTES else f"{self.case[:20]}-{self.folder}"
+        return f"bundles/{self.lane}/{case}/{self.condition}/t{self.trial}"
 
 
 # ---------------------------------------------------------------------------------------------- the case file's shape

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Workbench"]
 
-_NAME_BYTES = 100
-"""A longer name may not fit a file system."""
-
 
 class Workbench:
     """What all trials of one process share.
@@ -245,9 +242,8 @@ class Workbench:
         return sandbox.plan(writable=(place.root,), readable=reads, hidden=(self.settings.rootpath,))
 
     def bundle_folder(self, trial: TrialId) -> Path:
-        """Return where a trial's proof bundle is kept: unique in a run, since the work item is in its path."""
-        case = trial.case if len(trial.case.encode()) <= _NAME_BYTES else f"{trial.case[:20]}-{trial.folder}"
-        return self.folder / "bundles" / trial.lane / case / trial.condition / f"t{trial.trial}"
+        """Return where a trial's proof bundle is kept."""
+        return self.folder / trial.bundle
 
     def sweep(self) -> None:
         """Kill and remove what earlier, killed runs left; a living neighbour stays untouched."""
