@@ -38,10 +38,17 @@ def check_home(home: Path, base: Path) -> None:
     for name, precious in (
         ("the folder for temporary files", tempfile.gettempdir()),
         ("the user's home", os.path.expanduser("~")),  # noqa: PTH111 - realpath takes both
-        ("the current folder", os.getcwd()),  # noqa: PTH109
+        ("the current folder", _current_folder()),
     ):
         if (os.path.realpath(precious) + "/").startswith(real + "/"):
             raise NotOursError(f"the home {home} is or contains {name} ({precious})")
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109 - realpath takes both
+    except FileNotFoundError:  # it was removed under us, so nobody needs it
+        return "/"
 
 
 class Lease:
@@ -54,6 +61,8 @@ class Lease:
     def __init__(self, home: bytes) -> None:
         folder, self.name = os.path.split(home)
         self.parent = _open_folder(folder)
+        if os.fstat(self.parent).st_uid != os.getuid():
+            raise PermissionError(errno.EPERM, "the folder for homes belongs to another user", os.fsdecode(folder))
         self._lease = self.name + SUFFIX.encode()
         self._file = self._lock()
 

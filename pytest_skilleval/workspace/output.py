@@ -69,6 +69,8 @@ class Output:
         self.bytes_total = 0
         self.cut_lines = 0
         self.truncated = False
+        self.failure = ""
+        """Why the file could not be written (a full disk); what comes after is only counted."""
         self.last_byte_at: float | None = None
         self.result_at: float | None = None
         """When the result line was complete, by the monotonic clock."""
@@ -82,11 +84,11 @@ class Output:
     def finish(self) -> dict[str, object]:
         """Write what is left and the marker of the cut, close the file, and say what was kept."""
         self._take(self._redacted.flush())
-        if self._rest is not None:
-            self._end_late_line(newline=False)
-        if self._long is not None:
-            self._end_long_line()
-        self._mark_rest()
+        if not self.failure:
+            try:
+                self._end()
+            except OSError as error:
+                self._fail(error)
         os.close(self._file)
         return {
             "bytes_total": self.bytes_total,
@@ -102,6 +104,24 @@ class Output:
         self._digest.update(data)
         if self._result.feed(data):
             self.result_at = time.monotonic()
+        if not self.failure:
+            try:
+                self._store(data)
+            except OSError as error:
+                self._fail(error)
+
+    def _fail(self, error: OSError) -> None:
+        self.failure = error.strerror or str(error)
+        self.truncated = True
+
+    def _end(self) -> None:
+        if self._rest is not None:
+            self._end_late_line(newline=False)
+        if self._long is not None:
+            self._end_long_line()
+        self._mark_rest()
+
+    def _store(self, data: bytes) -> None:
         first = data.find(b"\n") + 1
         last = data.rfind(b"\n") + 1
         if first:
@@ -136,18 +156,21 @@ class Output:
                 self._line = self._size
 
     def _behind_the_cut(self, data: bytes) -> None:
-        start = 0
-        while (end := data.find(b"\n", start) + 1) and self._result.wanted:
-            self._late_part(data[start:end])
-            self._end_late_line(newline=True)
-            start = end
-        self._late_part(data[start:])
+        whole = data[: data.rfind(b"\n") + 1]
+        if whole and not self._result.may_be_in(self._late + whole):
+            self._late_part(whole)
+            self._end_late_line(newline=False)
+        else:
+            for line in whole.split(b"\n")[:-1]:
+                self._late_part(line + b"\n")
+                self._end_late_line(newline=True)
+        self._late_part(data[len(whole) :])
 
     def _late_part(self, data: bytes) -> None:
         if self._rest is None:
             self._rest = _Cut()
         self._late_length += len(data)
-        if self._result.wanted and self._late_length <= _LAST_WORD:
+        if self._late_length <= _LAST_WORD:
             self._late += data
         else:
             self._rest.add(self._late + data)
@@ -227,9 +250,9 @@ class _ResultLine:
         self._tail = b""
         self._seen: set[bytes] = set()
 
-    @property
-    def wanted(self) -> bool:
-        return bool(self._markers)
+    def may_be_in(self, lines: bytes) -> bool:
+        """Tell, fast, whether one of these lines may be the result."""
+        return bool(self._markers) and self._markers[0] in lines
 
     def is_in(self, line: bytes) -> bool:
         return bool(self._markers) and all(marker in line for marker in self._markers)

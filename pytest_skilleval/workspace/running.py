@@ -57,7 +57,7 @@ class Running:
             self._close()
             return self._answer(None, outputs, started, str(error))
         self._tree.adopt(pid)
-        self._watch(outputs[0], started + self._order["timeout"])
+        self._watch(outputs, started + self._order["timeout"])
         ended = time.monotonic()
         killed, dead = self._tree.kill(ended + KILL_SECONDS, uncounted=self._sandbox_init())
         self._drain()
@@ -106,7 +106,7 @@ class Running:
             for descriptor in given:
                 os.close(descriptor)
 
-    def _watch(self, stdout: Output, wall: float) -> None:
+    def _watch(self, outputs: tuple[Output, Output], wall: float) -> None:
         """Return when the command has ended, or when it is time to kill it."""
         while self._tree.status is None:
             now = time.monotonic()
@@ -116,15 +116,11 @@ class Running:
                 return
             until = [wall]
             if self._reason == "exited":
-                if stdout.result_at is not None:
-                    until.append(stdout.result_at + self._order["linger"])
-                    if now >= until[-1]:
-                        self._reason, self._message = "lingered", "killed after result"
-                        return
-                until.append(self._quota.due)
-                if now >= self._quota.due and (over := self._quota.exceeded()):
-                    self._reason, self._message = "quota", f"killed with {over}"
+                if self._must_die(outputs, now):
                     return
+                until.append(self._quota.due)
+                if outputs[0].result_at is not None:
+                    until.append(outputs[0].result_at + self._order["linger"])
             if now >= wall:
                 if self._reason == "exited":
                     self._reason = "timeout"
@@ -136,6 +132,17 @@ class Running:
                 wall = now + grace
                 continue
             self._wait(max(min(until) - now, 0.0))
+
+    def _must_die(self, outputs: tuple[Output, Output], now: float) -> bool:
+        """Tell whether the command is to be killed at once, and note why."""
+        result = outputs[0].result_at
+        if result is not None and now >= result + self._order["linger"]:
+            self._reason, self._message = "lingered", "killed after result"
+        elif failure := outputs[0].failure or outputs[1].failure:
+            self._reason, self._message = "quota", f"killed as its output could not be written: {failure}"
+        elif now >= self._quota.due and (over := self._quota.exceeded()):
+            self._reason, self._message = "quota", f"killed with {over}"
+        return self._reason != "exited"
 
     def _wait(self, seconds: float) -> None:
         poll = select.poll()

@@ -1,6 +1,6 @@
 """The process that owns one trial's process tree: runs its commands, proves the tree dead, removes the home.
 
-The worker's side (`Spawner`, `TrialLease`) is `spawn.py`; what is asked and answered is `command.py`.
+The worker's side is `spawn.py` and `trial_lease.py`; what is asked and answered is `command.py`.
 
     worker                                supervisor (forked by the worker's fork server, one for each trial)
     1. lease                          ->  locks <home>.lease, becomes sub-reaper, answers "ready"

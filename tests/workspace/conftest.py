@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from pytest_skilleval.workspace.command import Command, Ended
-from pytest_skilleval.workspace.spawn import Spawner, TrialLease
+from pytest_skilleval.workspace.spawn import Spawner
+from pytest_skilleval.workspace.trial_lease import TrialLease
 
 
 def alive(cookie: str) -> list[int]:

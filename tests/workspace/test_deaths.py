@@ -199,6 +199,37 @@ def test_a_killed_supervisor_is_reported_and_its_agent_is_killed(bench, start):
     assert wait_for(lambda: is_clean(bench))
 
 
+def test_a_supervisor_that_hangs_is_given_up_and_its_agent_is_killed(bench, monkeypatch):
+    monkeypatch.setattr("pytest_skilleval.workspace.trial_lease.PATIENCE", 0.5)
+    with bench.lease() as lease:
+
+        def tick():
+            os.kill(lease.supervisor, signal.SIGSTOP)
+
+        ended = lease.run(bench.command("/bin/sh", "-c", "sleep 60", timeout=0.3, stop=()), tick)
+        assert (ended.reason, ended.tree) == ("cancelled", "unproven")
+        assert "has not answered" in ended.message
+    assert wait_for(lambda: is_clean(bench))
+
+
+def test_a_process_that_the_worker_forked_has_a_fork_server_of_its_own(bench):
+    assert bench.sh("exit 3").exit_status == 3
+    server = bench.spawner.server
+    pid = os.fork()
+    if pid == 0:
+        try:
+            own = bench.another("forked")
+            status = own.sh("exit 4").exit_status
+            differs = bench.spawner.server != server
+            bench.spawner.close()
+            os._exit(status if differs else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 4
+    assert bench.spawner.server == server
+    assert bench.sh("exit 5").exit_status == 5
+
+
 def test_all_killed_at_once_is_cleared_up_by_the_next_sweep(bench, start):
     worker = start()
     worker.kill_all()

@@ -50,6 +50,13 @@ class TestRefusals:
         with pytest.raises(NotOursError, match="current folder"):
             check_home(base / "here", base)
 
+    def test_a_current_folder_that_is_gone_is_no_trouble(self, base, monkeypatch):
+        (base / "here").mkdir()
+        monkeypatch.chdir(base / "here")
+        (base / "here").rmdir()
+        check_home(base / "home", base)
+        os.chdir(base)
+
     def test_the_root_folder_is_no_base(self):
         with pytest.raises(NotOursError, match="root folder"):
             check_home(Path("/somewhere"), Path("/"))
@@ -156,6 +163,12 @@ class TestLease:
         assert not (base / "run" / "home").exists()
         lease.close(remove_home=True)
         assert list((base / "run").iterdir()) == []
+
+    def test_a_folder_of_another_user_is_refused(self, base, monkeypatch):
+        monkeypatch.setattr(os, "getuid", lambda: 12345)
+        with pytest.raises(PermissionError, match="belongs to another user"):
+            Lease(os.fsencode(base / "home"))
+        assert list(base.iterdir()) == []
 
     def test_only_one_holds_it(self, base):
         lease = Lease(os.fsencode(base / "home"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -172,6 +173,21 @@ def test_every_line_is_whole_or_a_marker_and_no_byte_is_uncounted(tmp_path_facto
     assert kept["truncated"] == bool(cut)
     assert kept["sha256"] == sha(data)
     assert len(stored) <= limit + 200 * cut
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_told_and_the_stream_is_still_read_and_counted():
+    output = Output(os.open("/dev/full", os.O_RDWR), Redactor([]), limit=1 << 20, line_limit=1 << 20)
+    output.feed(b"one\n")
+    output.feed(b"two\n")
+    assert output.failure == "No space left on device"
+    kept = output.finish()
+    assert (kept["bytes_total"], kept["bytes_kept"], kept["truncated"], kept["sha256"]) == (
+        8,
+        0,
+        True,
+        sha(b"one\ntwo\n"),
+    )
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "folder"])

@@ -134,7 +134,7 @@ class TestInside:
         assert not Path(__file__).read_text().endswith("y\n")
         assert [line for line in bench.stdout.splitlines() if b"canary" not in line] == []
         for target in ("/bin/new", "/var/log/new", "/opt/new", "/home/new", "/root/new", "/run/new"):
-            assert not Path(target).exists()
+            assert not os.access(target, os.F_OK)
 
     def test_other_people_s_temporary_files_homes_and_sockets_are_not_there(self, bench, plan, tmp_path):
         (tmp_path / "canary").write_text("x")
@@ -183,7 +183,7 @@ class TestInside:
 
     def test_this_interpreter_runs_wherever_it_is_installed(self, bench, plan):
         env = bench.env | {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
-        bench.run("python", "-c", "import json, ssl; print(json.dumps(1))", env=env, sandbox=plan)
+        bench.run(Path(sys.executable).name, "-c", "import json, ssl; print(json.dumps(1))", env=env, sandbox=plan)
         assert (bench.stdout, bench.stderr) == (b"1\n", b"")
 
     def test_the_project_is_hidden_but_for_what_is_asked_for(self, bench):

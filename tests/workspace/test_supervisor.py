@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_skilleval.workspace.command import Limits
-from pytest_skilleval.workspace.spawn import SupervisionError
+from pytest_skilleval.workspace.trial_lease import SupervisionError
 
 linux = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
 
