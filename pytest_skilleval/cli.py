@@ -27,6 +27,7 @@ COMMANDS = {
     "compare": ("compare", "Compare a run with a baseline: improved, regressed or inconclusive"),
     "noise": ("noise", "Measure how often trials disagree, within two runs and between them"),
     "plan": ("plan", "Tell how many trials or cases a comparison needs to find a change"),
+    "merge": ("merge", "Make one run of shards, or of repeats of the same trials"),
     "bless": ("bless", "Keep a run's report under a name, as a baseline"),
     "schema": ("schema", "Print the JSON Schema of case files or of report.json"),
 }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_skilleval.model import TrialId
     from pytest_skilleval.records import Plan
 
-__all__ = ["Gathered", "find_run", "gather", "point_latest", "read_report", "write_text"]
+__all__ = ["Gathered", "find_run", "gather", "new_run_id", "now", "point_latest", "read_report", "write_text"]
 
 MAX_REPORT = 256 * 1024 * 1024
 """A larger report.json is refused: it is read into memory."""
@@ -56,6 +56,11 @@ def gather(folder: Path) -> Gathered:
 def now() -> str:
     """Return the time for a report: ISO 8601, UTC, whole seconds."""
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def new_run_id() -> str:
+    """Return a run id that sorts by time and is unique: `20261130T004211Z-3f9c`."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.urandom(2).hex()}"
 
 
 def write_text(path: Path, text: str) -> None:

@@ -10,14 +10,13 @@ from pathlib import Path
 
 from pytest_skilleval import comparison, store, verdicts
 from pytest_skilleval.errors import BaselineMistake
-from pytest_skilleval.options import Settings
 from pytest_skilleval.records import BaselineRef, Outcome, Report
 from pytest_skilleval.reports.writing import beside, write_reports
 from pytest_skilleval.store import Gathered
 
 from .answer import FINE, INCOMPLETE, NOT_GOOD, Answer
 from .place import Place, add_output, place_of
-from .reference import Opened, open_run, run_folder
+from .reference import Opened, open_run, run_folder, settings_of
 
 __all__ = ["add_arguments", "run"]
 
@@ -78,14 +77,7 @@ def _missing_lines(run_id: str, missing: Sequence[str]) -> Iterator[str]:
 
 def _judge(place: Place, gathered: Gathered, before: Report | None, baseline: Opened | None) -> Report:
     plan = gathered.plan
-    settings = Settings(
-        rootpath=place.root,
-        output=place.output,
-        seed=plan.seed,
-        gate=plan.judging.gate,
-        max_errors=plan.judging.max_errors,
-        method="paired-bootstrap" if plan.method == "paired-bootstrap" else "exact",
-    )
+    settings = settings_of(plan, place)
     compare = None
     if baseline is not None:
         reasons = comparison.hindrances(baseline.report, plan.provider, plan.method)

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from pytest_skilleval import store, verdicts
 from pytest_skilleval.errors import RunFolderMistake
 from pytest_skilleval.options import Settings
-from pytest_skilleval.records import Report
+from pytest_skilleval.records import Plan, Report
 
 from .place import Place
 
-__all__ = ["MEANING", "Opened", "judged", "open_run", "run_folder"]
+__all__ = ["MEANING", "Opened", "judged", "open_run", "run_folder", "settings_of"]
 
 MEANING = "a run id, a run folder, a report.json, a blessed name or `latest`"
 
@@ -42,9 +42,21 @@ def open_run(place: Place, reference: str) -> Opened:
     if path.is_file():
         return Opened(store.read_report(path), path)
     gathered = store.gather(path)
-    settings = Settings(rootpath=place.root, output=place.output)
+    settings = settings_of(gathered.plan, place)
     report = verdicts.judge(gathered.plan, gathered.entries, settings, finished=store.now())
     return Opened(report, path)
+
+
+def settings_of(plan: Plan, place: Place) -> Settings:
+    """Return what a run was asked to be judged by."""
+    return Settings(
+        rootpath=place.root,
+        output=place.output,
+        seed=plan.seed,
+        gate=plan.judging.gate,
+        max_errors=plan.judging.max_errors,
+        method="paired-bootstrap" if plan.method == "paired-bootstrap" else "exact",
+    )
 
 
 def judged(place: Place, reference: str, purpose: str) -> Opened:
