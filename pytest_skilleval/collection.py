@@ -256,11 +256,12 @@ class TrialItem(pytest.Function):
         work = self.stash[WORK]
         return self.path, work.case.line - 1, f"{work.case.id} [{work.condition.name} #{work.trial}]"
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+    # Like Function's own, narrower than Node's: pytest calls it with one argument.
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:  # type: ignore[override]
         """Say why the trial failed; a traceback into this package would help nobody."""
         if type(excinfo.value).__name__ in {"TrialFailed", "TrialErrored"}:
             return str(excinfo.value)
-        return super().repr_failure(excinfo, style)  # type: ignore[call-arg] # Function's own signature is narrower than Node's
+        return super().repr_failure(excinfo)
 
 
 def _adopt(item: pytest.Item, work: WorkItem) -> None:
