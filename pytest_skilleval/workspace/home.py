@@ -61,12 +61,11 @@ class Home:
         Agents look for instructions upwards until a repository's root, so this fences them in. The four entries that
         git asks of a repository are written by hand: `git init` costs as much as the rest of a trial's preparation.
         """
-        git = self.work / ".git"
-        git.mkdir()
-        (git / "objects").mkdir()
-        (git / "refs").mkdir()
-        (git / "HEAD").write_text(_GIT_HEAD)
-        (git / "config").write_text(_GIT_CONFIG)
+        git = f"{self.work}/.git"
+        for folder in (git, f"{git}/objects", f"{git}/refs"):
+            os.mkdir(folder)  # noqa: PTH102 - see make_home
+        _write(f"{git}/HEAD", _GIT_HEAD)
+        _write(f"{git}/config", _GIT_CONFIG)
 
 
 def home_base(outside: Path) -> Path:
@@ -104,14 +103,30 @@ def make_home(base: Path, run: str, name: str, environ: Mapping[str, str]) -> Ho
         OSError: A folder cannot be made, or is there already.
     """
     _own(base)
-    root = home_root(base, run, name)
+    # Plain strings: this runs once a trial, and path objects cost more than the system calls.
+    root = f"{base}/{run}/{name}"
     (base / run).mkdir(mode=0o700, exist_ok=True)
-    root.mkdir(mode=0o700)
-    home, tmp, work, scratch = (root / part for part in ("home", "tmp", "work", "scratch"))
+    os.mkdir(root, mode=0o700)  # noqa: PTH102
+    home, tmp, work, scratch = (f"{root}/{part}" for part in ("home", "tmp", "work", "scratch"))
     for folder in (home, tmp, work, scratch):
-        folder.mkdir()
-    (home / ".gitconfig").write_text(_GIT_USER)
-    return Home(root=root, home=home, tmp=tmp, work=work, scratch=scratch, env=_environment(root, home, tmp, environ))
+        os.mkdir(folder)  # noqa: PTH102
+    _write(f"{home}/.gitconfig", _GIT_USER)
+    return Home(
+        root=Path(root),
+        home=Path(home),
+        tmp=Path(tmp),
+        work=Path(work),
+        scratch=Path(scratch),
+        env=_environment(root, home, tmp, environ),
+    )
+
+
+def _write(path: str, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -143,26 +158,25 @@ def _own(base: Path) -> None:
         raise OptionMistake(f"{base}: belongs to another user or is a link; remove it or set TMPDIR elsewhere")
 
 
-def _environment(root: Path, home: Path, tmp: Path, environ: Mapping[str, str]) -> dict[str, str]:
+def _environment(root: str, path: str, tmp: str, environ: Mapping[str, str]) -> dict[str, str]:
     env = {name: environ[name] for name in ALLOWED if name in environ}
     env.setdefault("PATH", os.defpath)
     env.setdefault("LANG", "C.UTF-8")
-    path = str(home)
     return env | {
         "HOME": path,
         "XDG_CONFIG_HOME": f"{path}/.config",
         "XDG_DATA_HOME": f"{path}/.local/share",
         "XDG_STATE_HOME": f"{path}/.local/state",
         "XDG_CACHE_HOME": f"{path}/.cache",
-        "XDG_RUNTIME_DIR": str(tmp),
-        "TMPDIR": str(tmp),
-        "TMP": str(tmp),
-        "TEMP": str(tmp),
+        "XDG_RUNTIME_DIR": tmp,
+        "TMPDIR": tmp,
+        "TMP": tmp,
+        "TEMP": tmp,
         "CLAUDE_CONFIG_DIR": f"{path}/.claude",
         "CODEX_HOME": f"{path}/.codex",
         "GEMINI_CLI_HOME": path,
         "GIT_CONFIG_GLOBAL": f"{path}/.gitconfig",
         "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CEILING_DIRECTORIES": str(root),
-        "SKILLEVAL_HOME": str(root),
+        "GIT_CEILING_DIRECTORIES": root,
+        "SKILLEVAL_HOME": root,
     }
