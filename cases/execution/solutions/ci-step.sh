@@ -18,9 +18,9 @@ jobs:
         env:
           ANTHROPIC_API_KEY: ${{ secrets.EVALS_KEY }}
         run: >
-          pytest --skilleval-lane=execution --skilleval-provider claude --trials 6 -n 3
-          --compare-baseline baselines/main/report.json --skilleval-gate regression
-          --skilleval-budget usd=4 --skilleval-output eval-runs
+          pytest --skilleval-lane=execution --skilleval-provider=claude --trials 6 -n 3
+          --compare-baseline=baselines/main/report.json --skilleval-gate=regression
+          --skilleval-budget=usd=4 --skilleval-output=eval-runs
       - uses: actions/upload-artifact@v4
         if: always()
         with: {name: eval-runs, path: eval-runs, retention-days: 21}
