@@ -41,10 +41,18 @@ def make_provider(name: str, settings: ProviderSettings, extra: Mapping[str, Fac
         return extra[name](settings)
     if name in BUILTIN:
         return _builtin(BUILTIN[name])(settings)
-    known = sorted({*BUILTIN, *extra})
+    if name.startswith("command:"):
+        return _declared(name.removeprefix("command:"), settings)
+    known = sorted({*BUILTIN, *extra, "command:NAME"})
     near = difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise OptionMistake(f"--skilleval-provider: {name!r} is not known.{hint} Known: {', '.join(known)}")
+
+
+def _declared(name: str, settings: ProviderSettings) -> Provider:
+    from .command import Command  # noqa: PLC0415 - imported when a declared provider is asked for
+
+    return Command(name, settings)
 
 
 def _builtin(where: str) -> Factory:

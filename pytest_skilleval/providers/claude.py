@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import ClassVar
@@ -11,10 +10,11 @@ from pytest_skilleval.model import Case, Kind
 
 from .base import Ask, Launch
 from .claudestream import Reader
-from .cli import AgentCli, Found
+from .cli import AgentCli
+from .closing import Found
 from .draft import Draft
 from .program import program_folders
-from .stream import Stream, at, integer, text_of
+from .stream import Stream, at, integer, items, read_object
 
 __all__ = ["Claude"]
 
@@ -127,7 +127,7 @@ class Claude(AgentCli):
         installed = {skill.name for skill in ask.skills}
         if draft.visible is not None:
             draft.visible = tuple(name for name in draft.visible if name in installed or name not in _BUNDLED)
-        counted = at(_json_file(config / ".claude.json"), "skillUsage")
+        counted = at(read_object(config / ".claude.json"), "skillUsage")
         for name in counted if isinstance(counted, dict) else ():
             if integer(at(counted, name, "usageCount")) and all(use.name != name for use in draft.uses):
                 draft.use(name, "tool", None, f".claude.json skillUsage counts {name}")
@@ -138,13 +138,5 @@ def _listed(path: Path) -> list[str]:
     names: list[str] = []
     for event in Stream(path):
         if at(event, "attachment", "type") == "skill_listing":
-            lines = text_of(at(event, "attachment", "content")).splitlines()
-            names += [line[2:].partition(":")[0].partition(" (")[0] for line in lines if line.startswith("- ")]
+            names += [name for name in items(at(event, "attachment", "names")) if isinstance(name, str)]
     return names
-
-
-def _json_file(path: Path) -> object:
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None

@@ -8,7 +8,7 @@ from pytest_skilleval.errors import ErrorClass
 from pytest_skilleval.records import Tokens, TrialError
 
 from .base import Ask
-from .cli import Found, spoken_error
+from .closing import Found, spoken_error
 from .draft import Call, Draft
 from .loads import known_skills, read_by_command, read_by_path
 from .stream import at, compact, integer, items, number, text_of

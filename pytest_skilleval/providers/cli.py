@@ -12,35 +12,18 @@ from pathlib import Path
 from typing import ClassVar
 
 from pytest_skilleval.errors import ErrorClass, TrialFault, UserMistake
-from pytest_skilleval.model import Case, Frozen
-from pytest_skilleval.records import ProviderInfo, TrialError
+from pytest_skilleval.model import Case
+from pytest_skilleval.records import ProviderInfo
 
 from .base import Answer, Ask, Detected, Launch, ProcessOutput, ProviderSettings
+from .closing import Found, close
 from .draft import Draft
-from .ending import ended_badly, over_budget, tail
-from .faults import class_of, looks_like_limit, retry_after_in
 from .program import CliOptions, read_options, version_of
 from .stream import Stream
 
-__all__ = ["AgentCli", "Found", "spoken_error"]
+__all__ = ["AgentCli"]
 
-_BAD_FLAG = re.compile(
-    r"unexpected argument|unknown (?:option|argument|field|variant)|invalid (?:value|option|choice)|missing field"
-    r"|config\.toml|toml parse error|cannot be used with root|unrecognized|usage:",
-    re.IGNORECASE,
-)
 _SECRET_NAME = re.compile(r"key|token|secret|password|credential|auth", re.IGNORECASE)
-
-
-class Found(Frozen):
-    """What a stream said about how it ended."""
-
-    good: bool = False
-    """Whether the terminal event is there and good."""
-    error: TrialError | None = None
-    """What the terminal event says went wrong."""
-    waiting: TrialError | None = None
-    """What the agent was still retrying when the stream ended."""
 
 
 class AgentCli(ABC):
@@ -176,11 +159,7 @@ class AgentCli(ABC):
         stream, draft = Stream(output.stdout), Draft()
         found = self.follow(ask, stream, draft)
         self.complete(ask, draft)
-        error = self._error(ask, output, stream, draft, found)
-        if error is not None:
-            draft.final_text = ""  # an error's text is no answer
-        transcript = draft.transcript(finished=error is None, unparsed=stream.unparsed)
-        return Answer(transcript, error or over_budget(transcript, ask.budget))
+        return close(ask, output, stream, draft, found)
 
     @abstractmethod
     def follow(self, ask: Ask, stream: Stream, draft: Draft) -> Found:
@@ -197,48 +176,3 @@ class AgentCli(ABC):
     @abstractmethod
     def skill_root(self, home: Path) -> Path:
         """Return where the agent discovers skills."""
-
-    def _error(self, ask: Ask, output: ProcessOutput, stream: Stream, draft: Draft, found: Found) -> TrialError | None:
-        stopped = ended_badly(output, ask.budget.timeout)
-        if stopped is not None and stopped.error_class is ErrorClass.DISK:
-            return stopped
-        if found.good:
-            if looks_like_limit(draft.final_text):
-                return spoken_error(draft.final_text)
-            return draft.ran_away()
-        if stopped is not None and stopped.error_class is ErrorClass.TIMEOUT and found.waiting is not None:
-            # It was not the agent that used the time up: it waited for a provider that refused.
-            return found.waiting
-        # An agent that is stopped says so in its terminal event: why it was stopped is the better answer.
-        if stopped is not None and (found.error is None or found.error.error_class is ErrorClass.NO_RESULT):
-            return stopped
-        return found.error or self._silent(output, stream, found)
-
-    def _silent(self, output: ProcessOutput, stream: Stream, found: Found) -> TrialError:
-        """Return what an end without a terminal event means."""
-        said = tail(output.stderr)
-        if stream.events == 0 and output.exit_status in (1, 2) and _BAD_FLAG.search(said):
-            return TrialError(error_class=ErrorClass.BAD_REQUEST, message=said[-500:])
-        if found.waiting is not None:
-            return found.waiting
-        status = "a signal" if output.exit_status is None else f"exit status {output.exit_status}"
-        because = f": {said[-500:]}" if said else ""
-        return TrialError(
-            error_class=ErrorClass.NO_RESULT,
-            message=f"ended with {status} after {stream.events} events, none of them final{because}",
-        )
-
-
-def spoken_error(text: str, status: int | None = None, default: ErrorClass = ErrorClass.SERVER_ERROR) -> TrialError:
-    """Return an error from its own words.
-
-    Args:
-        text: What it says.
-        status: Its HTTP status, where the stream has it.
-        default: Its class when neither tells.
-    """
-    return TrialError(
-        error_class=class_of(text, status) or default,
-        message=" ".join(text.split())[:500] or f"HTTP status {status}",
-        retry_after=retry_after_in(text),
-    )

@@ -11,7 +11,8 @@ from typing import ClassVar
 from pytest_skilleval.model import Case, Kind
 
 from .base import Ask, Launch
-from .cli import AgentCli, Found
+from .cli import AgentCli
+from .closing import Found
 from .codexstream import Reader, Rollout
 from .draft import Draft
 from .program import program_folders

@@ -12,7 +12,7 @@ from pytest_skilleval.model import Skill
 from pytest_skilleval.records import Tokens
 
 from .base import Ask
-from .cli import Found, spoken_error
+from .closing import Found, spoken_error
 from .draft import Call, Draft
 from .loads import known_skills, read_by_command
 from .stream import at, compact, integer, items, text_of

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
-__all__ = ["Stream", "at", "compact", "integer", "items", "number", "text_of"]
+__all__ = ["Stream", "at", "compact", "integer", "items", "number", "open_regular", "read_object", "text_of"]
 
 LINE_BYTES = 16 * 1024 * 1024
 """A longer line is no event: it is skipped and numbered, and what follows it is still read."""
@@ -41,10 +44,32 @@ class Stream:
                 self.unparsed.append(number)
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file that an agent may have made: a link is not followed, and a pipe does not block.
+
+    Raises:
+        OSError: It cannot be opened, or is no regular file.
+    """
+    number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError(errno.EINVAL, "no regular file", str(path))
+    return os.fdopen(number, "rb")
+
+
+def read_object(path: Path) -> object:
+    """Return the JSON document in a file that an agent may have made, None where there is none that can be read."""
+    try:
+        with open_regular(path) as file:
+            return _event(file.read(LINE_BYTES))
+    except OSError:
+        return None
+
+
 def _lines(path: Path) -> Iterator[bytes | None]:
     """Yield each line, or None for one that is too long to hold."""
     try:
-        file = path.open("rb")
+        file = open_regular(path)
     except OSError:
         return
     with file:

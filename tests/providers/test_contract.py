@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from pytest_skilleval.providers.claude import Claude
 from pytest_skilleval.providers.codex import Codex
+from pytest_skilleval.providers.command import Command
 from pytest_skilleval.providers.contract import ProviderContract
 from pytest_skilleval.providers.stub import Noop, Oracle, Stub
 
@@ -38,3 +39,11 @@ class TestCodex(ProviderContract):
 
     def provider(self, settings):
         return Codex(replace(settings, options={"program": "/bin/sh"}))
+
+
+class TestCommand(ProviderContract):
+    environ: ClassVar = {"MY_KEY": "one-secret-of-mine"}
+
+    def provider(self, settings):
+        table = {"command": ["/bin/sh", "-c", "cat"], "keys": ["MY_KEY"], "parse": {"success": {"type": "result"}}}
+        return Command("mine", replace(settings, options=table))
