@@ -77,8 +77,8 @@ class GroupTree:
         """
         if self.leader is None:
             return 0, False
-        # A group id is not given away while the group has members; if it has none, there is nothing to hit, but for a
-        # process that took the id in the microseconds since the leader was reaped.
+        # A group id is not given away while the group has members; if it has none, nothing can be hit, but for a
+        # process that took the id in the microseconds since the leader was reaped. Later it could be anybody's: so once.
         killed = 0
         try:
             os.killpg(self.leader, signal.SIGKILL)
@@ -88,6 +88,7 @@ class GroupTree:
         while self.status is None and time.monotonic() < deadline:
             self.reap()
             time.sleep(0.002)
+        self.leader = None
         return killed, False
 
 

@@ -37,7 +37,7 @@ class SandboxPlan:
 
     Folders of temporary files and of users (`/tmp`, `/home`, `/root`, `/run`, the user's home) are empty inside, but
     for programs that lie there: the interpreter, the folders of PATH, the command itself. The network is kept, since
-    agents need their provider.
+    agents need their provider; so what listens on it, or on an abstract Unix socket, can be reached.
     """
 
     program: Path
@@ -77,7 +77,7 @@ class SandboxPlan:
             line += ["--tmpfs", str(folder)]
         for path in _outermost(_programs(argv, env, hidden) | _needed(self.readable, hidden) | _resolver(hidden)):
             line += ["--ro-bind-try", str(path), str(path)]
-        for path in (home, cwd, *self.writable):
+        for path in _outermost({home, cwd, *self.writable}):
             line += ["--bind", str(path), str(path)]
         for folder in hidden:
             line += ["--remount-ro", str(folder)] if folder.name != "tmp" else []

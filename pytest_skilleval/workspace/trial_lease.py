@@ -1,4 +1,4 @@
-"""One trial's hold on its home and its processes, on the worker's side: commands go in, what became of them comes out."""
+"""One trial's hold on its home and its processes, as the worker has it: commands go in, endings come out."""
 
 from __future__ import annotations
 
@@ -45,6 +45,8 @@ class TrialLease:
         self.home = home
         self.keep = False
         """Set to leave the home in place at the end of the block, for somebody to look at."""
+        self.problems: tuple[str, ...] = ()
+        """What could not be removed or proven dead at the end, a line each; the next run's sweep tries again."""
         self._base = base
         self._line = line
         self._inbox = b""
@@ -100,8 +102,11 @@ class TrialLease:
             if self._lost or self._line.fileno() < 0:
                 return
             self._send({"release": {"remove": not self.keep}})
-            if self._wait("released", PATIENCE * 4) is None:
+            released = self._wait("released", PATIENCE * 4)
+            if released is None:
                 self._take_over()
+            else:
+                self.problems = tuple(released["problems"])
         except OSError:
             self._take_over()
         finally:
@@ -144,7 +149,7 @@ class TrialLease:
             with contextlib.suppress(OSError):
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
         self._let_go()
-        reclaim(self.home, self._base)
+        self.problems = reclaim(self.home, self._base).problems
 
     def _let_go(self) -> None:
         if self._handle >= 0:

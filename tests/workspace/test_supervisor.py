@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from pytest_skilleval.workspace.command import Limits
+import pytest_skilleval
+from pytest_skilleval.workspace.command import Command, Limits
 from pytest_skilleval.workspace.trial_lease import SupervisionError
 
 linux = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
@@ -33,6 +36,25 @@ if os.fork() == 0:                                      # a daemon: double fork,
 open("ready", "w").close()
 stay()
 """
+
+
+def test_a_supervisor_imports_nothing_but_the_standard_library_and_this_package():
+    root = str(Path(pytest_skilleval.__file__).parent.parent)
+    code = (
+        "import sys; sys.path += sys.argv[1:]; import pytest_skilleval.workspace.forkserver;"
+        "print([name for name in ('pydantic', 'numpy', 'scipy', 'yaml', 'jinja2', 'pytest') if name in sys.modules])"
+    )
+    packages = str(Path(pytest.__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code, root, packages], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_by_default_a_command_that_hears_nothing_is_killed_within_five_seconds_of_the_wall():
+    stop = Command.__dataclass_fields__["stop"].default
+    assert [number for number, _ in stop] == [signal.SIGINT, signal.SIGTERM]
+    assert sum(grace for _, grace in stop) <= 4.0
 
 
 class TestStart:
