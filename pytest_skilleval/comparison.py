@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_skilleval import summaries
 from pytest_skilleval.errors import BaselineMistake
 from pytest_skilleval.records import Outcome
 from pytest_skilleval.stats.compare import compare_arrays
+from pytest_skilleval.stats.levels import DEFAULT_LEVELS
 from pytest_skilleval.stats.planning import design_limits
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Baseline", "compare", "comparer", "forecast", "hindrances", "power"]
 
 GroupKey = tuple[str, str, str]
+
+_THRESHOLDS = {"pass_rate": "pass_threshold", "score": "score_threshold"}
 
 
 class Baseline(NamedTuple):
@@ -101,7 +105,16 @@ def comparer(
     """Return the function that a judge calls with what came back."""
 
     def call(groups: summaries.Trials, rows: Sequence[GroupSummary], status: str, run: str) -> dict[str, Any]:
-        return compare(baseline, groups, rows, status=status, run=run, method=settings.method, seed=settings.seed)
+        return compare(
+            baseline,
+            groups,
+            rows,
+            status=status,
+            run=run,
+            method=settings.method,
+            seed=settings.seed,
+            thresholds=settings.thresholds,
+        )
 
     return call
 
@@ -115,6 +128,7 @@ def compare(
     run: str,
     method: str,
     seed: int,
+    thresholds: Sequence[tuple[str, float]] = (),
 ) -> dict[str, Any]:
     """Compare a run with its baseline.
 
@@ -128,6 +142,7 @@ def compare(
         run: The candidate's run id.
         method: `exact` or `paired-bootstrap`.
         seed: Of resampling.
+        thresholds: Smallest gains that are called improved, by `pass_rate` and `score`.
     """
     old, new = _by_key(baseline.report), {(row.lane, row.case, row.condition): row for row in rows}
     shared = [key for key in new if key in old and old[key].fingerprint == new[key].fingerprint]
@@ -171,6 +186,7 @@ def compare(
         deciding=deciding,
         case=[key[:2] for key in shared],
         method="paired-bootstrap" if method == "paired-bootstrap" else "exact",
+        levels=replace(DEFAULT_LEVELS, **{_THRESHOLDS[name]: value for name, value in thresholds}),
         seed=seed,
     )
     return {

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_skilleval import comparison, store, verdicts
 from pytest_skilleval.journal import read_plan
-from pytest_skilleval.reports.writing import beside, write_reports
+from pytest_skilleval.reports.writing import beside, write_reports, write_step_summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,7 +89,15 @@ class Controller:
         written = write_reports(self.settings.reports, report, self.folder, other)
         self.paths = {name: self._typed(path) for name, path in written.paths.items()}
         self.problems += written.problems
+        self.problems += write_step_summary(report, os.environ.get("GITHUB_STEP_SUMMARY"))
         store.point_latest(self.settings.output, report.run.id)
+
+    def announce(self, config: pytest.Config) -> None:
+        """Tell other plugins that the run is judged; one that fails is said, and the run stays as it is."""
+        try:
+            config.hook.pytest_skilleval_report_finished(config=config, report=self.judge(), paths=self.paths)
+        except Exception as error:  # noqa: BLE001 - whatever another plugin raises
+            self.problems.append(f"pytest_skilleval_report_finished: {type(error).__name__}: {error}")
 
     def gate_reports(self) -> Iterator[pytest.TestReport]:
         """Yield a failed test report for each red gate, so that terminal, JUnit XML, IDEs and annotations show it."""

@@ -140,6 +140,19 @@ FLAGS: tuple[Flag, ...] = (
         kind=bool,
     ),
     Flag(
+        "skilleval-stop",
+        "Leave trials out: 'decided' spares those of a group whose gate can no longer change (default: never)",
+        "never",
+        choices=("never", "decided"),
+    ),
+    Flag(
+        "skilleval-threshold",
+        "Smallest change worth a verdict: pass_rate=0.05, score=0.05. Repeatable (default: these)",
+        (),
+        many=True,
+        metavar="M=X",
+    ),
+    Flag(
         "skilleval-cap",
         "At most N trials at once, held across workers: provider:claude=4, kind:agent=2. Repeatable (default: "
         "conservative for real providers, none for the built-in ones)",
@@ -211,6 +224,8 @@ class Settings:
     gate: Gate = "auto"
     method: Literal["exact", "paired-bootstrap"] = "exact"
     allow_incomparable: bool = False
+    stop: Literal["never", "decided"] = "never"
+    thresholds: tuple[tuple[str, float], ...] = ()
     caps: tuple[tuple[str, int], ...] = ()
     max_errors: float = 0.1
     budget: tuple[str, ...] = ()
@@ -290,6 +305,8 @@ def read_settings(config: pytest.Config) -> Settings:
         gate=values["skilleval_gate"],
         method=values["skilleval_method"],
         allow_incomparable=values["skilleval_allow_incomparable"],
+        stop=values["skilleval_stop"],
+        thresholds=tuple(_threshold(text) for text in values["skilleval_threshold"]),
         caps=tuple(_cap(text) for text in values["skilleval_cap"]),
         max_errors=share,
         budget=tuple(values["skilleval_budget"]),
@@ -335,6 +352,13 @@ def _cap(text: str) -> tuple[str, int]:
             f"--skilleval-cap={text}: write provider:NAME=N, kind:plan=N or kind:agent=N with N of at least 1"
         )
     return match[1], int(match[2])
+
+
+def _threshold(text: str) -> tuple[str, float]:
+    match = re.fullmatch(r"(pass_rate|score)=(0|1|0?\.\d+|1\.0+|0\.0+)", text)
+    if not match:
+        raise OptionMistake(f"--skilleval-threshold={text}: write pass_rate=X or score=X with X from 0 to 1")
+    return match[1], float(match[2])
 
 
 def _report(text: str) -> str:

@@ -15,10 +15,22 @@ if TYPE_CHECKING:
     from pytest_skilleval.options import Settings
     from pytest_skilleval.trial import Trial
 
-__all__ = ["RECORD", "attach", "settle"]
+__all__ = ["RECORD", "attach", "settle", "spare"]
 
 RECORD: pytest.StashKey[TrialRecord] = pytest.StashKey()
 REPORT_KEY = "skilleval"
+
+
+def spare(item: pytest.Item, trial: Trial) -> None:
+    """Leave a trial out that is not to start, with the reason in its record.
+
+    Raises:
+        pytest.skip.Exception: It is left out.
+    """
+    reason = trial.bench.halts.reason(trial.id, trial.bench.journal)
+    if reason is not None:
+        item.stash[RECORD] = trial.leave_out(*reason)
+        pytest.skip(reason[1])
 
 
 def settle(item: pytest.Item, trial: Trial, error: BaseException | None) -> None:

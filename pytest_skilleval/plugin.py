@@ -32,6 +32,7 @@ CONTROLLER: pytest.StashKey[Controller | None] = pytest.StashKey()
 TALLY: pytest.StashKey[Tally] = pytest.StashKey()
 HANDOVER: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
 REPORT_KEY = "skilleval"
+STOPPING = "skilleval-stopping"
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -59,15 +60,29 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[HANDOVER] = json.loads(handed) if handed else _new_run()
     config.stash[TALLY] = Tally()
     config.pluginmanager.register(config.stash[TALLY], "skilleval-tally")
+    _stream_events(config, settings)
     if settings.selects_evals and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         # `testpaths` names the ordinary tests; a flag that selects evals means the folders that hold evals.
         config.args = [str(path) for path in settings.paths if path.is_dir()] or config.args
 
 
+def _stream_events(config: pytest.Config, settings: Settings) -> None:
+    """Write events while the run goes on, where `--skilleval-report jsonl=PATH` asks for them."""
+    places = [text.removeprefix("jsonl=") for text in settings.reports if text.startswith("jsonl=")]
+    if places and not is_worker(config) and not config.option.collectonly:
+        from pathlib import Path
+
+        from pytest_skilleval.reports.events import EventStream
+
+        folder = settings.output / config.stash[HANDOVER]["run"]
+        for place in places:
+            config.pluginmanager.register(_usage(EventStream, Path(place), folder))
+
+
 def _new_run() -> dict[str, Any]:
     """Return a run id that sorts by time and is unique, and a token that tells our folder from a neighbour's."""
     run = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.urandom(2).hex()}"
-    return {"run": run, "token": os.urandom(8).hex(), "info": None}
+    return {"run": run, "token": os.urandom(8).hex(), "info": None, "decisions": []}
 
 
 def _usage(function: Any, *args: Any) -> Any:
@@ -106,6 +121,7 @@ def evals_of(config: pytest.Config) -> Evals:
                 conditions=[one for answer in reversed(conditions) for one in answer],
             )
         )
+        bench.decisions = {tuple(group): most for group, most in handed["decisions"]}
         config.stash[EVALS] = Evals(bench)
         config.pluginmanager.register(Trials(config.stash[EVALS]), "skilleval-trials")
     return config.stash[EVALS]
@@ -163,12 +179,26 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         from pytest_skilleval import preflight
 
         config.stash[HANDOVER]["info"] = _usage(preflight.preflight, evals_of(config), paths)
+        _plan_to_stop(config)
     if config.stash[SETTINGS].compare_baseline is not None and not is_worker(config):
         from pytest_skilleval import controller
 
         found = _usage(controller.open_baseline, config.stash[SETTINGS], evals_of(config).bench.info)
         config.stash[BASELINE] = found
         config.stash[HANDOVER]["baseline"] = {"path": found.path, "digest": found.path_digest}
+
+
+def _plan_to_stop(config: pytest.Config) -> None:
+    """Work out when each gate is decided, where trials that cannot change it are to be left out."""
+    settings = config.stash[SETTINGS]
+    if settings.stop == "never":
+        return
+    from pytest_skilleval import preflight, verdicts
+
+    bench = evals_of(config).bench
+    floors = preflight.floors(evals_of(config))
+    bench.decisions = {group: verdicts.red_up_to(floor, settings.trials) for group, floor in floors.items()}
+    config.stash[HANDOVER]["decisions"] = list(bench.decisions.items())
 
 
 def _take_up(config: pytest.Config) -> None:
@@ -248,7 +278,9 @@ def skilleval(request: pytest.FixtureRequest) -> Iterator[Trial]:
     work = eval_item(request.node)
     if work is None:
         pytest.fail("the `skilleval` fixture needs @pytest.mark.skilleval on its test function", pytrace=False)
-    trial = Trial(evals_of(request.config).bench, work.case, work.condition, work.trial)
+    bench = evals_of(request.config).bench
+    bench.listen()
+    trial = Trial(bench, work.case, work.condition, work.trial)
     yield trial
     trial.close()
 
@@ -290,6 +322,7 @@ class Trials:
         trial: Any = pyfuncitem.funcargs.get("skilleval")
         if trial is None:
             return (yield)
+        self.outcome.spare(pyfuncitem, trial)
         error = None
         try:
             yield
@@ -307,8 +340,12 @@ class Trials:
         self.outcome.attach(item, call, report)
         return report
 
+    @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        """Stop the fork server and remove this process's folders; a worker is not given the time to do it later."""
+        """Stop the fork server and remove this process's folders; a worker is not given the time to do it later.
+
+        The last of all: after an interrupt pytest tears down the trial in this hook, and until then it has its lease.
+        """
         self.evals.bench.close()
 
     def pytest_unconfigure(self) -> None:
@@ -346,7 +383,8 @@ class Tally:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Show each red gate as a test report of its own, once all trials are home."""
+    """Take signals in good order meanwhile; show each red gate as a test report once all trials are home."""
+    _be_stoppable(session.config)
     result = yield
     controller = None if is_worker(session.config) else controller_of(session.config)
     for report in controller.gate_reports() if controller else ():
@@ -355,19 +393,41 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     return result
 
 
+def _be_stoppable(config: pytest.Config) -> None:
+    """Let a signal end the session in good order, where there may be evals."""
+    plugins = config.pluginmanager
+    if is_worker(config) or not (plugins.hasplugin("skilleval-trials") or plugins.hasplugin("dsession")):
+        return
+    from pytest_skilleval.interrupts import Stopping
+
+    stopping = Stopping(config, config.stash[SETTINGS].output / config.stash[HANDOVER]["run"])
+    plugins.register(stopping, STOPPING)
+    stopping.start()
+
+
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
     """Judge the run, write the reports and set the exit status.
 
     The innermost wrapper: xdist's workers are gone by then, and the terminal's summary is still to come.
     """
-    yield
     config = session.config
+    stopping: Any = config.pluginmanager.get_plugin(STOPPING)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if stopping is None:
+            raise
+        session.exitstatus = pytest.ExitCode.INTERRUPTED  # others' endings are cut off; the reports are written
     if is_worker(config):
         return
     if (controller := controller_of(config)) is not None:
+        if stopping is not None:
+            stopping.shield()
         controller.publish()
-        session.exitstatus = controller.exit_status(int(session.exitstatus), red=config.stash[TALLY].red)
+        controller.announce(config)
+        status = controller.exit_status(int(session.exitstatus), red=config.stash[TALLY].red)
+        session.exitstatus = status if stopping is None else stopping.exit_status or status
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_skilleval.options import Settings
     from pytest_skilleval.records import Plan
 
-__all__ = ["claim", "groups", "preflight", "select", "take_up"]
+__all__ = ["claim", "floors", "groups", "preflight", "select", "take_up"]
 
 
 def preflight(evals: Evals, paths: Sequence[Path]) -> dict[str, Any]:
@@ -51,6 +51,18 @@ def take_up(settings: Settings) -> tuple[str, int]:
     """
     folder = resume.find_unfinished(settings.output, settings.resume or resume.LATEST)
     return folder.name, take_over(folder)
+
+
+def floors(evals: Evals) -> dict[tuple[str, str, str], float]:
+    """Return the pass rate that each gated group must be able to reach."""
+    found = {}
+    for case in evals.selected():
+        gate = case.spec.min_pass_rate
+        for condition in evals.bench.conditions_of(case):
+            floor = gate.get(condition.name) if isinstance(gate, dict) else gate
+            if floor is not None:
+                found[case.lane.value, case.id, condition.name] = floor
+    return found
 
 
 def groups(evals: Evals) -> list[tuple[str, str, str]]:

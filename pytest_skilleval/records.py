@@ -48,7 +48,9 @@ class Outcome(StrEnum):
     ERROR = "error"
     """It could not be measured."""
     MISSING = "missing"
-    """It was planned and never came home, or was not run on purpose."""
+    """It was planned and never came home, or was not run."""
+    NOT_NEEDED = "not-needed"
+    """Early stopping: its group's gate could not change any more. Outside every rate."""
 
 
 # ------------------------------------------------------------------------------------------------- one trial
@@ -448,6 +450,8 @@ class GroupSummary(ReportPart):
     failed: int
     errors: int
     missing: int
+    not_needed: int = 0
+    """Left out by early stopping: the gate could not change any more."""
     pass_rate: Rate
     score: ScoreStats
     pass_at_k: dict[str, float]

@@ -41,6 +41,8 @@ class Group(NamedTuple):
     """Passed and failed, in the order of trials."""
     errors: int
     missing: int
+    not_needed: int = 0
+    """Left out by early stopping."""
 
     @property
     def passes(self) -> list[bool]:
@@ -87,7 +89,8 @@ def group_trials(planned: Sequence[PlannedTrial], records: Mapping[Any, TrialRec
         found = [records[trial.id] for trial in trials if trial.id in records]
         measured = tuple(one for one in found if one.outcome in (Outcome.PASSED, Outcome.FAILED))
         errors = sum(one.outcome is Outcome.ERROR for one in found)
-        groups[key] = Group(trials, measured, errors, len(trials) - len(measured) - errors)
+        spared = sum(one.outcome is Outcome.NOT_NEEDED for one in found)
+        groups[key] = Group(trials, measured, errors, len(trials) - len(measured) - errors - spared, spared)
     return groups
 
 
@@ -111,6 +114,7 @@ def summarise(key: GroupKey, group: Group) -> GroupSummary:
         failed=len(group.measured) - sum(group.passes),
         errors=group.errors,
         missing=group.missing,
+        not_needed=group.not_needed,
         pass_rate=Rate.model_validate(numbers["pass_rate"]),
         score=ScoreStats.model_validate(numbers["score"]),
         pass_at_k=numbers["pass_at_k"],

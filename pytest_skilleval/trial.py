@@ -296,6 +296,17 @@ class Trial:
             clean=self._clean,
         )
         self.bench.journal.write_record(self.record)
+        error = self.record.error
+        if error is not None and policy(error.error_class).stops_provider and self.bench.provider.paid:
+            self.bench.halts.halt(error)
+        self.bench.halts.told(self.record)
+        return self.record
+
+    def leave_out(self, outcome: Outcome, reason: str) -> TrialRecord:
+        """Write the record of a trial that is not to start."""
+        record = settle(self._course, self.bench, self.case, self.condition, self.id, exception=None, clean=self._clean)
+        self.record = record.model_copy(update={"outcome": outcome, "reason": reason, "score": None, "checks": ()})
+        self.bench.journal.write_record(self.record)
         return self.record
 
     def _keep_artifacts(self, stage: Stage) -> tuple[ArtifactRef, ...]:

@@ -17,6 +17,7 @@ from pytest_skilleval.records import (
     TrialLine,
     TrialRecord,
 )
+from pytest_skilleval.stats.intervals import wilson
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_skilleval.options import Settings
     from pytest_skilleval.records import Plan
 
-__all__ = ["VOLATILE", "gate", "judge", "red_gates", "run_status"]
+__all__ = ["VOLATILE", "gate", "judge", "red_gates", "red_up_to", "run_status"]
 
 VOLATILE = ("id", "started", "finished", "argv")
 """Keys of `run` that differ between two equal runs, as `timing` does."""
@@ -109,6 +110,8 @@ def _counts(planned: Sequence[PlannedTrial], records: Mapping[TrialId, TrialReco
     for trial in planned:
         record = records.get(trial.id)
         counts[(record.outcome if record else Outcome.MISSING).value] += 1
+    if not counts[Outcome.NOT_NEEDED.value]:
+        del counts[Outcome.NOT_NEEDED.value]  # only runs that stop early know the word
     return counts
 
 
@@ -157,13 +160,23 @@ def _red(mode: str, groups: Sequence[GroupSummary], comparison: Mapping[str, Any
     red = []
     for row in groups:
         floor, rate = row.min_pass_rate, row.pass_rate
-        if floor is not None and rate.ci is not None and rate.ci[1] < floor:
+        if floor is not None and rate.ci is not None and _best_case(row) < floor:
             interval = f"95% interval {rate.ci[0]:.2f} to {rate.ci[1]:.2f}, n={rate.n}"
             reason = f"pass rate {rate.rate:.2f} ({interval}) lies below min_pass_rate {floor:g}"
             red.append((f"{row.lane}:{row.case}:{row.condition}", reason))
     if comparison is not None and comparison["comparable"] and mode in ("auto", "regression"):
         red += _regressions(comparison)
     return red
+
+
+def _best_case(row: GroupSummary) -> float:
+    """Return the upper end of the pass rate's interval, had every trial that was not needed passed."""
+    return wilson(row.passed + row.not_needed, row.n + row.not_needed).upper
+
+
+def red_up_to(floor: float, trials: int) -> int:
+    """Return the most passes of all trials with which a gate is red; -1 when it never is."""
+    return max((k for k in range(trials + 1) if wilson(k, trials).upper < floor), default=-1)
 
 
 def _regressions(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:

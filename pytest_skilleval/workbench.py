@@ -7,12 +7,15 @@ import os
 import re
 import shutil
 import tomllib
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_skilleval.errors import OptionMistake, SkillMistake
-from pytest_skilleval.journal import Journal, hold
+from pytest_skilleval.halts import Decision, Halts, parse_budget
+from pytest_skilleval.interrupts import Watch
+from pytest_skilleval.journal import Journal, hold, read_plan
 from pytest_skilleval.model import CONDITIONS, Case, Condition, Skill, TrialId
 from pytest_skilleval.providers import make_provider
 from pytest_skilleval.providers.base import Provider, ProviderSettings
@@ -64,12 +67,16 @@ class Workbench:
         self.conditions = CONDITIONS | {condition.name: condition for condition in conditions}
         self.notes: dict[str, None] = {}
         self.events: list[str] = []
+        self.decisions: dict[tuple[str, str, str], int] = {}
+        """Group to the most passes with which its gate is red; filled for early stopping."""
         self._held: int | None = None
+        self._watch: Watch | None = None
         self.warnings: tuple[str, ...] = ()
         self._providers = providers or {}
         self._info = info
         self._stale: dict[tuple[str, str], Skill | None] = {}
         self._check_names()
+        parse_budget(settings.budget)
 
     def _check_names(self) -> None:
         for name in self.settings.conditions:
@@ -119,6 +126,14 @@ class Workbench:
             return detect(self.settings.sandbox)
         except SandboxUnavailable as error:
             raise OptionMistake(f"--skilleval-sandbox=require: {error}") from None
+
+    @cached_property
+    def halts(self) -> Halts:
+        """Reasons not to start a trial."""
+        decisions = {group: Decision(self.settings.trials, most) for group, most in self.decisions.items()}
+        plan = read_plan(self.folder)
+        started = datetime.fromisoformat(plan.started).timestamp()
+        return Halts(self.folder, self.worker, parse_budget(self.settings.budget), started, decisions)
 
     @cached_property
     def retry(self) -> Retry:
@@ -258,11 +273,19 @@ class Workbench:
         """Say that this process works on the run: nobody takes it over meanwhile."""
         self._held = hold(self.folder)
 
+    def listen(self) -> None:
+        """Let a worker learn at once that its session is stopped or dead; from its first trial on."""
+        if self._watch is None and self.worker != "main":
+            self._watch = Watch(self.folder)
+            self._watch.start()
+
     def close(self) -> None:
         """Stop the fork server and remove this process's folders; the last process removes the shared ones.
 
         May be called twice.
         """
+        if self._watch is not None:
+            self._watch.end()
         if self._held is not None:
             os.close(self._held)
             self._held = None
