@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "command_line", "main"]
 
 COMMANDS = {
+    "check": ("check", "Tell whether cases and skills are sound; runs the oracle and the no-op over them"),
     "list": ("runs", "List the runs, newest first"),
     "report": ("report", "Show a run again, or write a report of it in another format"),
     "rebuild": ("rebuild", "Judge a run anew from its journal alone and write its reports"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import shlex
 import tomllib
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -22,6 +23,13 @@ class Place(NamedTuple):
     """The project."""
     output: Path
     """Where its runs go."""
+
+    def listed(self, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+        """Return an ini key that holds a list, as pytest would read it."""
+        value = _configured(self.root, key)
+        if isinstance(value, str):
+            value = shlex.split(value)
+        return tuple(str(one) for one in value) if isinstance(value, list) and value else default
 
     @property
     def blessed(self) -> Path:
@@ -47,24 +55,26 @@ def place_of(arguments: Namespace) -> Place:
     here = Path.cwd()
     root = next((folder for folder in (here, *here.parents) if _is_project(folder)), here)
     given: Path | None = arguments.output
-    return Place(root, here / given if given is not None else root / (_configured(root) or RUNS))
+    if given is not None:
+        return Place(root, here / given)
+    configured = _configured(root, "skilleval_output")
+    return Place(root, root / (configured if isinstance(configured, str) and configured else RUNS))
 
 
 def _is_project(folder: Path) -> bool:
     return (folder / RUNS).is_dir() or any((folder / name).is_file() for name in _MARKS)
 
 
-def _configured(root: Path) -> str | None:
-    """Return the ini key `skilleval_output`; a file that cannot be read is pytest's to complain about."""
+def _configured(root: Path, key: str) -> object:
+    """Return an ini key, or None; a file that cannot be read is pytest's to complain about."""
     for name in _MARKS:
         path = root / name
         if not path.is_file():
             continue
         try:
-            value = _sections(path).get("skilleval_output")
+            return _sections(path).get(key)
         except (OSError, ValueError, configparser.Error):
             return None
-        return value if isinstance(value, str) and value else None
     return None
 
 

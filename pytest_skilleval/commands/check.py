@@ -1,0 +1,200 @@
+"""`skilleval check`: whether cases and skills are sound, before a single agent is paid for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_skilleval import store
+from pytest_skilleval.errors import UserMistake
+from pytest_skilleval.records import Outcome, Report, TrialLine
+from pytest_skilleval.reports import numbers
+
+from .answer import FINE, NOT_GOOD, Answer, table
+from .place import Place, add_output, place_of
+from .proof import lines_by_case, prove
+from .suite import Finding, Suite, read_suite
+
+__all__ = ["add_arguments", "run"]
+
+EXAMPLES = """\
+examples:
+  skilleval check                            all cases
+  skilleval check cases/execution -n 4       one lane
+  skilleval check 'compare-*'                cases by id
+
+The oracle runs each case's solution, which must pass; the no-op does nothing, for which each check must fail.
+Neither needs a model. Only simulated agents are started.
+
+exit status: 0 sound, 1 something is broken
+"""
+Lines = dict[tuple[str, str], list[TrialLine]]
+"""The trials of one run, by lane and case."""
+_PATIENCE_S = 20.0
+"""How long an interrupted pytest may take to stop its trials."""
+_MOST_WORKERS = 4
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("cases", metavar="CASES", nargs="*", help="case files, folders or globs of ids (default: all)")
+    parser.add_argument(
+        "-n", type=int, metavar="N", help="workers (default: as many as there are cores, at most 4; 0 = none)"
+    )
+    parser.add_argument("--strict", action="store_true", help="warnings end with exit status 1 too")
+    add_output(parser)
+
+
+def run(arguments: Namespace) -> Answer:
+    """Check the project's cases and skills."""
+    place = place_of(arguments)
+    paths = [Path(text) for text in arguments.cases if Path(text).exists()]
+    ids = [text for text in arguments.cases if not Path(text).exists()]
+    suite = read_suite(place, paths, ids)
+    if any(finding.kind == "mistake" for finding in suite.findings):
+        return _answer(suite, {}, {}, suite.findings, strict=arguments.strict)
+    workers = min(_MOST_WORKERS, os.cpu_count() or 1) if arguments.n is None else arguments.n
+    runs: list[Lines] = []
+    with tempfile.TemporaryDirectory(prefix="skilleval-check-") as folder:
+        for provider in ("oracle", "noop"):
+            _tell(f"{provider}: {numbers.count(len(suite.cases), 'case')} ...")
+            runs.append(lines_by_case(_simulate(provider, Path(folder) / provider, paths, ids, workers)))
+    cases = {(case.lane.value, case.id): case for case in suite.cases}
+    proven = _placed(place, suite, prove(cases, *runs))
+    return _answer(suite, runs[0], runs[1], [*suite.findings, *proven], strict=arguments.strict)
+
+
+def _tell(line: str) -> None:
+    """Say what goes on, to somebody who waits."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{line}\n")
+
+
+def _simulate(provider: str, output: Path, paths: Sequence[Path], ids: Sequence[str], workers: int) -> Report:
+    """Run pytest over the cases with a simulated agent, and return the run.
+
+    Raises:
+        UserMistake: pytest refused to start; its own words are passed on.
+        KeyboardInterrupt: The user has seen enough; pytest has stopped by then.
+    """
+    command = [
+        sys.executable, "-m", "pytest", *map(str, paths), "-q", "-n", str(workers), "-p", "no:cacheprovider",
+        f"--skilleval-provider={provider}", "--skilleval-lane=all", "--skilleval-trials=1",
+        f"--skilleval-output={output / 'runs'}", "--skilleval-gate=never", "--skilleval-max-errors=1",
+        "--skilleval-report=json", *(f"--skilleval-case={pattern}" for pattern in ids),
+        "-o", "skilleval_compare_baseline=",
+    ]  # fmt: skip
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
+    with subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as process:
+        try:
+            out, err = process.communicate()
+        except KeyboardInterrupt:
+            # The terminal has sent it the same signal: it stops its trials and says so in its journal.
+            process.communicate(timeout=_PATIENCE_S)
+            raise
+    reports = sorted((output / "runs").glob("*/report.json"))
+    if not reports:
+        raise UserMistake(f"pytest ran no case: {_last_words(out, err)}")
+    return store.read_report(reports[-1])
+
+
+def _last_words(out: str, err: str) -> str:
+    """Return what pytest said in the end: its usage error, else the last line."""
+    lines = [line for text in (err, out) for line in text.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR")]
+    return (errors or lines[-1:] or ["it said nothing"])[0]
+
+
+def _placed(place: Place, suite: Suite, findings: Any) -> list[Finding]:
+    """Give each finding the file and line of its case."""
+    places = {
+        f"{case.lane}:{case.id}": f"{_relative(case.path, place.root)}:{case.line}: {case.id}" for case in suite.cases
+    }
+    return [finding._replace(where=places.get(finding.case, finding.case)) for finding in findings]
+
+
+def _relative(path: Path, root: Path) -> str:
+    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
+
+
+def _answer(suite: Suite, oracle: Lines, noop: Lines, findings: Sequence[Finding], *, strict: bool) -> Answer:
+    keys = sorted({*oracle, *noop, *((case.lane.value, case.id) for case in suite.cases)})
+    rows = [_row(key, oracle.get(key, []), noop.get(key, []), findings) for key in keys]
+    kinds = ("mistake", "broken", "impossible", "cannot fail", "leak", "skill", "unproven")
+    counts: dict[str, int] = {kind.replace(" ", "_"): sum(one.kind == kind for one in findings) for kind in kinds}
+    broken = {finding.case or finding.message for finding in findings if finding.spoils}
+    value = {
+        "cases": rows,
+        "checks": sum(row["checks"] for row in rows),
+        "broken_cases": len(broken),
+        "counts": counts,
+        "findings": [{**finding._asdict(), "spoils": finding.spoils} for finding in findings],
+        "sound": not broken,
+    }
+    bad = bool(broken) or (strict and bool(findings))
+    return Answer(value, [*_table(rows), *_lines(findings), _summary(value)], NOT_GOOD if bad else FINE)
+
+
+def _row(
+    key: tuple[str, str], oracle: Sequence[TrialLine], noop: Sequence[TrialLine], findings: Sequence[Finding]
+) -> dict[str, Any]:
+    return {
+        "lane": key[0],
+        "case": key[1],
+        "checks": len({check.id for line in oracle for check in line.checks}),
+        "oracle": _outcomes(oracle),
+        "noop": _outcomes(noop),
+        "findings": sum(finding.case == ":".join(key) for finding in findings),
+    }
+
+
+def _outcomes(lines: Sequence[TrialLine]) -> dict[str, int]:
+    return {outcome.value: count for outcome in Outcome if (count := sum(line.outcome is outcome for line in lines))}
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> list[str]:
+    head = ("lane", "case", "checks", "oracle", "no-op", "findings")
+    cells = []
+    for row in rows:
+        outcomes = [_words(row[name]) for name in ("oracle", "noop")]
+        cells.append([row["lane"], row["case"], str(row["checks"]), *outcomes, str(row["findings"] or "")])
+    return [*table(head, cells, right=("checks", "findings")), ""] if rows else []
+
+
+def _words(outcomes: dict[str, int]) -> str:
+    return ", ".join(f"{count} {word}" for word, count in outcomes.items()) or "not run"
+
+
+def _lines(findings: Sequence[Finding]) -> list[str]:
+    lines = []
+    for finding in findings:
+        what = f"{finding.check}: " if finding.check else ""
+        lines.append(f"{finding.kind}: {finding.where + ': ' if finding.where else ''}{what}{finding.message}")
+    return lines
+
+
+def _summary(value: dict[str, Any]) -> str:
+    counts = value["counts"]
+    warnings = sum(counts[name] for name in ("leak", "skill", "unproven"))
+    parts = [
+        f"{numbers.count(len(value['cases']), 'case')}, {numbers.count(value['checks'], 'check')}",
+        f"{value['broken_cases']} broken",
+        f"{counts['impossible']} impossible",
+        f"{counts['cannot_fail']} that cannot fail",
+        numbers.count(warnings, "warning"),
+    ]
+    return "; ".join(parts)
