@@ -6,11 +6,13 @@ from pytest_skilleval.documents import dotted
 
 from .casefile import assert_unique, build_case, display_path, lane_of, load_case_file
 from .fingerprint import fingerprint
+from .foreign import CasesOfFile, load_cases, load_evals_file, load_trigger_file, sniff
 from .leaks import leaks
 from .schema import case_schema
 from .spec import Problem, problems_of, validate_spec
 
 __all__ = [
+    "CasesOfFile",
     "Problem",
     "assert_unique",
     "build_case",
@@ -21,6 +23,10 @@ __all__ = [
     "lane_of",
     "leaks",
     "load_case_file",
+    "load_cases",
+    "load_evals_file",
+    "load_trigger_file",
     "problems_of",
+    "sniff",
     "validate_spec",
 ]
