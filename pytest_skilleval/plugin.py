@@ -61,9 +61,23 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[TALLY] = Tally()
     config.pluginmanager.register(config.stash[TALLY], "skilleval-tally")
     _stream_events(config, settings)
+    _stream_events(config, settings)
     if settings.selects_evals and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         # `testpaths` names the ordinary tests; a flag that selects evals means the folders that hold evals.
         config.args = [str(path) for path in settings.paths if path.is_dir()] or config.args
+
+
+def _stream_events(config: pytest.Config, settings: Settings) -> None:
+    """Write events while the run goes on, where `--skilleval-report jsonl=PATH` asks for them."""
+    places = [text.removeprefix("jsonl=") for text in settings.reports if text.startswith("jsonl=")]
+    if places and not is_worker(config) and not config.option.collectonly:
+        from pathlib import Path
+
+        from pytest_skilleval.reports.events import EventStream
+
+        folder = settings.output / config.stash[HANDOVER]["run"]
+        for place in places:
+            config.pluginmanager.register(_usage(EventStream, Path(place), folder))
 
 
 def _stream_events(config: pytest.Config, settings: Settings) -> None:
@@ -425,6 +439,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
         if stopping is not None:
             stopping.shield()
         controller.publish()
+        controller.announce(config)
         controller.announce(config)
         status = controller.exit_status(int(session.exitstatus), red=config.stash[TALLY].red)
         session.exitstatus = status if stopping is None else stopping.exit_status or status

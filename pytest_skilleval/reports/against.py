@@ -19,31 +19,34 @@ def comparison_lines(comparison: Mapping[str, Any]) -> Iterator[Line]:
     """Yield the verdict first, then what qualifies it, then the groups that have one of their own.
 
     Args:
-        comparison: As it stands in report.json.
+        comparison: As it stands in report.json; what an older one lacks is left out.
     """
     overall, base = comparison["overall"], comparison["baseline"]
-    yield Line(f"against {base['run']} ({numbers.count(base['trials'], 'trial')} each): {_what(comparison)}")
-    yield Line(overall["text"], _COLOURS.get(overall["verdict"], ""))
-    for reason in (*comparison["reasons"], *overall.get("reasons", ())):
-        if reason not in overall["text"]:
+    verdict = str(overall["verdict"])
+    text = str(overall.get("text") or verdict)
+    trials = f" ({numbers.count(base['trials'], 'trial')} each)" if "trials" in base else ""
+    yield Line(f"against {base['run']}{trials}: {_what(comparison)}")
+    yield Line(text, _COLOURS.get(verdict, ""))
+    for reason in (*comparison.get("reasons", ()), *overall.get("reasons", ())):
+        if reason not in text:
             yield Line(f"note: {reason}", "yellow")
-    yield from _groups(comparison["groups"])
+    yield from _groups(comparison.get("groups", ()))
     for word, why in (
         ("added", "not in the baseline"),
         ("removed", "not in this run"),
         ("changed", "case has changed"),
     ):
-        if rows := comparison[word]:
+        if rows := comparison.get(word):
             yield Line(f"left out, {why}: {_names(rows)}")
 
 
 def _what(comparison: Mapping[str, Any]) -> str:
     """Say what differs between the two runs."""
-    if comparison["kind"] == "A/A":
+    if comparison.get("kind") == "A/A":
         return "the same skills, so this is an A/A comparison: it measures noise"
     versions = {
         (row["skill"], row["baseline"], row["candidate"])
-        for row in comparison["skills"]
+        for row in comparison.get("skills", ())
         if row["baseline"] != row["candidate"]
     }
     shown = [f"{skill} {_short(base)} -> {_short(candidate)}" for skill, base, candidate in sorted(versions, key=str)]
@@ -58,7 +61,7 @@ def _groups(rows: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
     for verdict in ("regressed", "improved"):
         own = [row for row in rows if row["verdict"] == verdict]
         for row in own[:_SHOWN]:
-            yield Line(f"  {_name(row)}: {row['text']}", _COLOURS[verdict])
+            yield Line(f"  {_name(row)}: {row.get('text', verdict)}", _COLOURS[verdict])
         if len(own) > _SHOWN:
             yield Line(f"  and {len(own) - _SHOWN} more {verdict}", _COLOURS[verdict])
     signals = [row for row in rows if row.get("signal") and row["verdict"] not in ("regressed", "improved")]
@@ -72,4 +75,4 @@ def _names(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _name(row: Mapping[str, Any]) -> str:
-    return f"{row['lane']}:{row['case']}:{row['condition']}"
+    return ":".join(str(row[key]) for key in ("lane", "case", "condition") if key in row)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import TYPE_CHECKING
 
+from pytest_skilleval.reports.line import Line
 from pytest_skilleval.reports.terminal import closing_lines
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
     from pytest_skilleval.records import Report
 
-__all__ = ["write"]
+__all__ = ["shown", "write"]
 
 
 def write(terminal: pytest.TerminalReporter, report: Report, paths: Mapping[str, str], problems: Sequence[str]) -> None:
@@ -21,13 +23,21 @@ def write(terminal: pytest.TerminalReporter, report: Report, paths: Mapping[str,
     verbosity = terminal.verbosity
     if verbosity < -1:
         return
+    writer = terminal.config.get_terminal_writer()
+    encoding = getattr(writer._file, "encoding", None)  # noqa: SLF001 - the writer does not say what it can show
     terminal.write_sep("=", "skill evals")
-    for line in closing_lines(report, dict(paths), quiet=verbosity < 0):
-        terminal.write_line(plain(line.text), **({line.colour: True} if line.colour else {}))
-    for problem in problems:
-        terminal.write_line(plain(problem), red=True)
+    lines = [
+        *closing_lines(report, dict(paths), quiet=verbosity < 0, width=writer.fullwidth),
+        *(Line(problem, "red") for problem in problems),
+    ]
+    for line in lines:
+        terminal.write_line(shown(line.text, encoding), **({line.colour: True} if line.colour else {}))
 
 
-def plain(text: str) -> str:
-    """Write control and bidi characters as escapes: text from an agent must not drive the terminal."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+def shown(text: str, encoding: str | None) -> str:
+    """Write what a console cannot show as escapes; one that does not say can show ASCII."""
+    try:
+        name = codecs.lookup(encoding or "ascii").name
+    except LookupError:
+        name = "ascii"
+    return text if name.startswith("utf") else text.encode(name, "backslashreplace").decode(name)

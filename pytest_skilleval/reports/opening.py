@@ -8,13 +8,13 @@ from pytest_skilleval import comparison
 from pytest_skilleval.reports import numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_skilleval.comparison import Baseline
     from pytest_skilleval.options import Settings
     from pytest_skilleval.records import ProviderInfo
 
-__all__ = ["header_lines"]
+__all__ = ["header_lines", "plan_lines"]
 
 
 def header_lines(
@@ -29,7 +29,8 @@ def header_lines(
         if provider.simulated
         else f"{provider.id} {provider.version or ''}".rstrip()
     )
-    size = f"{numbers.count(cases, 'case')}, {numbers.count(len(groups), 'group')}, {numbers.count(settings.trials, 'trial')} each"
+    each = f"{numbers.count(settings.trials, 'trial')} each"
+    size = f"{numbers.count(cases, 'case')}, {numbers.count(len(groups), 'group')}, {each}"
     lines = [f"skilleval: {who}: {size} = {numbers.count(len(groups) * settings.trials, 'trial')}"]
     if baseline is None:
         return lines
@@ -38,3 +39,18 @@ def header_lines(
     lines += [f"skilleval: not comparable, but allowed: {reason}" for reason in baseline.allowed]
     lines += [f"skilleval: {reason}" for reason in comparison.forecast(baseline.report, groups, settings.trials)]
     return lines
+
+
+def plan_lines(counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    """Yield the plan that `--collect-only` shows: trials by lane and condition.
+
+    Args:
+        counts: Lane and condition to trials.
+    """
+    if not counts:
+        return
+    yield "skilleval: the plan"
+    wide = max(len(" ".join(key)) for key in counts)
+    for lane, condition in counts:
+        yield f"  {f'{lane} {condition}':<{wide}}  {numbers.count(counts[lane, condition], 'trial')}"
+    yield f"  {'in all':<{wide}}  {numbers.count(sum(counts.values()), 'trial')}"

@@ -1,88 +1,106 @@
-"""The closing table on the terminal: plain lines with their colours, for any writer."""
+"""The closing table on the terminal: plain lines with their colours, for any writer and any width."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_skilleval.reports import numbers
 from pytest_skilleval.reports.against import comparison_lines
+from pytest_skilleval.reports.headline import lift_word, simulated
 from pytest_skilleval.reports.line import Line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_skilleval.records import LaneSummary, Lift, Report
 
 __all__ = ["closing_lines"]
 
-_LIFT_WORDS = {
-    "realised": "realised lift (self-load - none)",
-    "oracle": "oracle lift (preloaded - none)",
-    "routing_gap": "routing gap (preloaded - self-load)",
-    "stale_harm": "stale harm (none - stale)",
-    "regression_rate": "cases that got worse",
-    "unlock_rate": "cases that got better",
-    "routing_efficiency": "routing efficiency (realised / oracle)",
-}
+WIDE = 10_000
+"""Where nobody says how wide the terminal is, nothing is left out."""
+SHOWN = 10
+"""Red gates that are named; the reports name all."""
 
 
-def closing_lines(report: Report, paths: dict[str, str], *, quiet: bool = False) -> Iterator[Line]:
-    """Yield what a person reads at the end of a run.
+def closing_lines(
+    report: Report, paths: Mapping[str, str], *, quiet: bool = False, width: int = WIDE
+) -> Iterator[Line]:
+    """Yield what a person reads at the end of a run: table, what the skill changes, noise, verdict, gate, next command.
 
     Args:
         report: The judged run.
         paths: Report format to path, as the person would type it.
-        quiet: Under `-q`: the table and the gate only.
+        quiet: Under `-q`: the table, the verdict and the gate only.
+        width: Columns of the terminal; the table drops what does not fit, the least telling first.
     """
     run = report.run
     who = run.provider.id + (f" {run.provider.model}" if run.provider.model else "")
     if run.provider.simulated:
-        yield Line(f"{who}: simulated, no agent was run", "yellow")
+        yield Line(simulated(run.provider), "yellow")
     else:
         yield Line(f"provider {who} {run.provider.version or ''}".rstrip())
-    yield from (Line(text) for text in _table(report.lanes))
+    yield from (Line(text) for text in _table(report.lanes, width))
     if not quiet:
         yield from _insights(report)
     if report.comparison is not None:
         yield from comparison_lines(report.comparison)
-    if run.status != "finished":
-        yield Line(f"run {run.status}: {'; '.join(run.reasons[:3])}", "red")
-    elif run.reasons:
-        yield Line("; ".join(run.reasons[:3]), "yellow")
-    for note in run.notes:
-        yield Line(f"note: {note}", "yellow")
-    for reason in report.gate.reasons[:10]:
-        yield Line(f"gate: {reason}", "red")
+    yield from _troubles(report)
     if not quiet:
-        yield from _paths(report, paths)
+        yield from (Line(f"report: {path}") for path in paths.values())
+        yield from _next(report, paths)
 
 
-def _table(lanes: Sequence[LaneSummary]) -> Iterator[str]:
-    head = ("lane", "condition", "n", "pass rate", "95% interval", "mean score", "95% interval", "errors", "missing")
-    rows = [
-        (
-            row.lane,
-            row.condition + (" *" if row.control else ""),
-            str(row.n),
-            numbers.percent(row.pass_rate.rate),
-            numbers.ci(row.pass_rate.ci, share=True),
-            numbers.score(row.score.mean),
-            numbers.ci(row.score.ci),
-            str(row.errors),
-            str(row.missing),
-        )
-        for row in lanes
-    ]
-    widths = [max(len(line[column]) for line in (head, *rows)) for column in range(len(head))]
-    left = {0, 1, 4, 6}
-    for line in (head, tuple("-" * width for width in widths), *rows):
+# --------------------------------------------------------------------------------------------------------- the table
+
+
+class _Column(NamedTuple):
+    head: str
+    text: Callable[[LaneSummary], str]
+    left: bool = False
+    rank: int = 0
+    """The higher, the earlier it is dropped; 0 always stays."""
+
+
+_COLUMNS = (
+    _Column("lane", lambda row: row.lane, left=True, rank=4),
+    _Column("condition", lambda row: row.condition + (" *" if row.control else ""), left=True),
+    _Column("n", lambda row: str(row.n), rank=1),
+    _Column("pass rate", lambda row: numbers.percent(row.pass_rate.rate)),
+    _Column("95% interval", lambda row: numbers.ci(row.pass_rate.ci, share=True), left=True),
+    _Column("mean score", lambda row: numbers.score(row.score.mean), rank=2),
+    _Column("95% interval", lambda row: numbers.ci(row.score.ci), left=True, rank=3),
+    _Column("errors", lambda row: str(row.errors), rank=5),
+    _Column("missing", lambda row: str(row.missing), rank=6),
+)
+
+
+def _table(lanes: Sequence[LaneSummary], width: int) -> Iterator[str]:
+    """Yield the table's lines; columns of errors are dropped only when there are none, the lane only when it is one."""
+    telling = {
+        "errors": any(row.errors for row in lanes),
+        "missing": any(row.missing for row in lanes),
+        "lane": len({row.lane for row in lanes}) > 1,
+    }
+    columns = list(_COLUMNS)
+    while True:
+        lines = [[column.head for column in columns], *([column.text(row) for column in columns] for row in lanes)]
+        widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+        spare = [column for column in columns if column.rank and not telling.get(column.head)]
+        if sum(widths) + 2 * (len(widths) - 1) <= width or not spare:
+            break
+        columns.remove(max(spare, key=lambda column: column.rank))
+    lines.insert(1, ["-" * size for size in widths])
+    for line in lines:
         cells = (
-            text.ljust(width) if place in left else text.rjust(width)
-            for place, (text, width) in enumerate(zip(line, widths, strict=True))
+            text.ljust(size) if column.left else text.rjust(size)
+            for text, size, column in zip(line, widths, columns, strict=True)
         )
         yield "  ".join(cells).rstrip()
     if any(row.control for row in lanes):
         yield "* control; intervals are for cases like these (clustered by case)"
+
+
+# ------------------------------------------------------------------------------------------------- what it means
 
 
 def _insights(report: Report) -> Iterator[Line]:
@@ -107,7 +125,7 @@ def _insights(report: Report) -> Iterator[Line]:
         yield Line("noise: unknown with one trial for each group; --trials 5 measures it")
 
 
-def _rates(routing: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _rates(routing: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for key, word in (("recall", "recall"), ("false_trigger_rate", "false triggers"), ("precision", "precision")):
         value = routing[key]
         if isinstance(value, dict):
@@ -118,22 +136,44 @@ def _lifts(lifts: Iterable[Lift]) -> Iterator[Line]:
     for lift in lifts:
         if lift.of != "pass_rate" or lift.metric in ("regression_rate", "unlock_rate"):
             continue
-        word = _LIFT_WORDS.get(lift.metric, lift.metric)
+        what = f"{lift.lane}: {lift_word(lift.metric)}"
         if lift.value is None:
-            yield Line(f"{lift.lane}: {word}: {lift.note or 'not estimable'}")
+            yield Line(f"{what}: {lift.note or 'not estimable'}")
             continue
-        yield Line(
-            f"{lift.lane}: {word}: {numbers.points(lift.value)} {numbers.ci(lift.ci, signed=True)} ({numbers.count(lift.cases, 'case')})"
-        )
+        number = f"{numbers.points(lift.value)} {numbers.ci(lift.ci, signed=True)}".rstrip()
+        yield Line(f"{what}: {number} ({numbers.count(lift.cases, 'case')})")
 
 
-def _paths(report: Report, paths: dict[str, str]) -> Iterator[Line]:
-    for path in paths.values():
-        yield Line(f"report: {path}")
-    folder = report.run.id
-    if report.run.status == "interrupted":
-        yield Line(f"next: pytest --skilleval-resume={folder}  (runs only what is missing)")
-    elif report.comparison is None and report.run.trials > 1:
-        yield Line(f"next: change the skill, then pytest --trials {report.run.trials} --compare-baseline {folder}")
-    elif report.comparison is None:
+def _troubles(report: Report) -> Iterator[Line]:
+    run, reasons = report.run, report.gate.reasons
+    if run.status != "finished":
+        yield Line(f"run {run.status}: {'; '.join(run.reasons[:3])}", "red")
+    elif run.reasons:
+        yield Line("; ".join(run.reasons[:3]), "yellow")
+    for note in run.notes:
+        yield Line(f"note: {note}", "yellow")
+    for reason in reasons[:SHOWN]:
+        yield Line(f"gate: {reason}", "red")
+    if len(reasons) > SHOWN:
+        yield Line(f"gate: and {len(reasons) - SHOWN} more", "red")
+
+
+def _next(report: Report, paths: Mapping[str, str]) -> Iterator[Line]:
+    """Yield the next command to type."""
+    run, comparison = report.run, report.comparison
+    if run.status == "interrupted":
+        yield Line(f"next: pytest --skilleval-resume={run.id}  (runs only what is missing)")
+    elif run.status == "invalid":
+        yield Line(f"next: see the errors, then pytest --skilleval-resume={run.id}  (errors run again)")
+    elif comparison is not None:
+        verdict = comparison.get("overall", {}).get("verdict")
+        if verdict == "improved":
+            yield Line(f"next: skilleval bless {run.id} main  (then --compare-baseline main)")
+        elif verdict == "inconclusive":
+            yield Line(f"next: skilleval plan {run.id} --detect 0.05  (what would see a change that small)")
+        elif verdict == "regressed" and "html" in paths:
+            yield Line(f"next: open {paths['html']}  (each trial stands beside its baseline's)")
+    elif run.trials > 1:
+        yield Line(f"next: change the skill, then pytest --trials {run.trials} --compare-baseline {run.id}")
+    else:
         yield Line("next: pytest --trials 5  (one trial for each case says little: two identical runs disagree)")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_skilleval import store
 from pytest_skilleval.records import Report
-from pytest_skilleval.reports import html, render
+from pytest_skilleval.reports import html, junit, markdown, render
 
-__all__ = ["Beside", "Written", "beside", "report_texts", "write_reports"]
+__all__ = ["Beside", "Written", "beside", "report_texts", "write_reports", "write_step_summary"]
 
 
 class Beside(NamedTuple):
@@ -48,7 +49,7 @@ def report_texts(
     """Yield place and text of each file that makes a report in one format; the one to open comes last.
 
     Args:
-        name: `json`, `md` or `html`; another name yields nothing.
+        name: `json`, `md`, `html` or `junit`; another name yields nothing (`jsonl` is written while the run goes on).
         report: The judged run.
         folder: Its run folder, where transcripts and diffs are; None when only the report is at hand.
         target: Where the report goes.
@@ -57,7 +58,9 @@ def report_texts(
     if name == "json":
         yield target, render.as_json(report)
     elif name == "md":
-        yield target, render.as_markdown(report)
+        yield target, markdown.as_markdown(report)
+    elif name == "junit":
+        yield target, junit.as_junit(report)
     elif name == "html":
         against = (None, None) if other is None else (other.report, other.folder)
         for page, text in html.pages(report, folder, *against) if folder is not None else ():
@@ -66,15 +69,38 @@ def report_texts(
 
 
 def write_reports(names: Iterable[str], report: Report, folder: Path, other: Beside | None = None) -> Written:
-    """Write reports into the run folder, as `report.json`, `report.md` and `report.html`."""
+    """Write reports into the run folder as `report.json`, `report.md`, `report.html`, or where `junit=PATH` says."""
     written = Written({}, [])
-    for name in names:
-        target = folder / f"report.{name}"
+    for wanted in names:
+        name, _, place = wanted.partition("=")
+        target = Path(os.path.expanduser(place)) if place else folder / f"report.{name}"  # noqa: PTH111 - needs no home
         try:
             for path, text in report_texts(name, report, folder, target, other):
-                path.parent.mkdir(exist_ok=True)
+                path.parent.mkdir(parents=True, exist_ok=True)
                 store.write_text(path, text)
                 written.paths[name] = path
         except OSError as error:
             written.problems.append(f"{target}: {error.strerror or error}: this report is not written")
+        except Exception as error:  # noqa: BLE001 - a defect of one format must not cost the others
+            written.problems.append(f"{target}: {type(error).__name__}: {error}: this report is not written")
     return written
+
+
+def write_step_summary(report: Report, place: str | None) -> list[str]:
+    """Append report.md to the summary of a CI job's step.
+
+    Args:
+        report: The judged run.
+        place: The value of `GITHUB_STEP_SUMMARY`; None or empty outside of such a job.
+
+    Returns:
+        What went wrong, in a line; an unwritten summary makes no run red.
+    """
+    if not place:
+        return []
+    try:
+        with Path(place).open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(markdown.as_markdown(report) + "\n")
+    except OSError as error:
+        return [f"GITHUB_STEP_SUMMARY={place}: {error.strerror or error}: the summary is not written"]
+    return []
