@@ -109,7 +109,7 @@ def _compare(groups: Sequence[Group], levels: Levels, draws: Draws) -> Compariso
             found, families[name] = compare_groups(measured[role], level, levels, prior)
             findings.update(zip(indices, found, strict=True))
     family = families["deciding"]
-    left = levels.run - sum(f["spent"] for f in families.values() if f is not None)
+    left = levels.left(sum(f["spent"] for f in families.values() if f is not None))
     overall = (
         nothing_to_compare(left, draws)
         if family is None

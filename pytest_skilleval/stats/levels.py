@@ -11,17 +11,19 @@ __all__ = ["DEFAULT_LEVELS", "Levels"]
 class Levels:
     """Error levels and practical thresholds of a comparison.
 
-    All verdicts of a comparison share one budget, `run`: the groups may spend up to `cases` of it (and control groups
-    up to `controls`), and what their results cannot spend (with three trials, nothing) is the overall test's. So a
-    comparison in which nothing changed ends with every verdict inconclusive in at least 95 % of runs; `make calibrate`
-    measures it.
+    All verdicts of a comparison share one budget of 5 %. The groups may spend up to `cases` of it (control groups up
+    to `controls`), depending on what their results can give by chance: with three trials, nothing. The overall test
+    gets `overall` less half of what they can spend, so that the sum never exceeds `overall` + (cases + controls) / 2.
+    A comparison in which nothing changed so ends with every verdict inconclusive in at least 95 % of runs; `make
+    calibrate` measures it.
 
     Raises:
-        ValueError: A level is not in (0, 1), the shares exceed the budget, or a threshold is not in [0, 1].
+        ValueError: A level is not in (0, 1), the groups' shares leave nothing to the overall test, or a threshold is
+            not in [0, 1].
     """
 
-    run: float = 0.042
-    """Of all verdicts of one comparison together."""
+    overall: float = 0.034
+    """Of the overall test, when the groups can spend nothing."""
     cases: float = 0.025
     """False discovery rate among the groups that decide: a group's q must not exceed it."""
     controls: float = 0.005
@@ -38,13 +40,13 @@ class Levels:
     """The smallest gain of pass rate that is called improved."""
 
     def __post_init__(self) -> None:
-        for name in ("run", "cases", "controls", "case_p", "signal", "drift"):
+        for name in ("overall", "cases", "controls", "case_p", "signal", "drift"):
             if not 0 < getattr(self, name) < 1:
                 raise ValueError(f"the level {name} is {getattr(self, name)}; it must lie between 0 and 1")
-        if self.cases + self.controls >= self.run:
+        if self.left(self.cases + self.controls) <= 0:
             raise ValueError(
-                f"cases ({self.cases}) and controls ({self.controls}) leave nothing of the budget run ({self.run}); "
-                "raise run, or lower them"
+                f"cases ({self.cases}) and controls ({self.controls}) leave nothing of overall ({self.overall}); "
+                "raise overall, or lower them"
             )
         for name in ("score_threshold", "pass_threshold"):
             if not 0 <= getattr(self, name) <= 1:
@@ -55,10 +57,14 @@ class Levels:
         """The largest p-value of a group that anything is said about."""
         return max(self.signal, self.case_p)
 
+    def left(self, spent: float) -> float:
+        """The level of the overall test when the groups can spend so much."""
+        return self.overall - spent / 2
+
     @property
     def planned(self) -> float:
-        """What the overall test gets when the groups spend half of their share: the level to plan with."""
-        return self.run - self.cases / 2
+        """The level to plan with: that of the overall test when the groups spend half of their share."""
+        return self.left(self.cases / 2)
 
 
 DEFAULT_LEVELS = Levels()

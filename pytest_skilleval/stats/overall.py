@@ -195,10 +195,10 @@ def _did(controls: _Side, deciding: _Side, metric: Metric, both: Sequence[Hashab
 
 def _bootstrap(side: _Side, draws: Draws) -> dict[str, object]:
     rows = list(zip(*(side.means[metric].differences for metric in METRICS), strict=True))
-    intervals = cluster_bootstrap(rows, resamples=draws.resamples, seed=draws.seed)
+    intervals = cluster_bootstrap(rows, confidence=LIKE_THESE, resamples=draws.resamples, seed=draws.seed)
     return {
         "method": "expanded percentile, whole cases resampled",
-        "confidence": 0.95,
+        "confidence": LIKE_THESE,
         "resamples": draws.resamples,
         "seed": draws.seed,
         **{

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,6 +16,10 @@ from .permutation import RELABELLINGS, SEED, Relabellings, relabellings
 __all__ = ["MetricTest", "StratifiedTest", "Stratum", "stratified_test"]
 
 Floats = NDArray[np.float64]
+SCORE, PASS, STEADY = range(3)
+"""The components: score, pass rate, and pass rate with each group in units of its own spread."""
+COUNTABLE = 20_000
+"""Up to this many joint outcomes are counted; beyond, relabellings are drawn."""
 CHUNK = 16
 """Strata in one matrix product: 16 strata by 10,000 relabellings are 1 MB, which stays in the cache."""
 
@@ -39,7 +43,7 @@ class MetricTest(NamedTuple):
     spread: float
     """Its standard deviation over all relabellings; 0 when no group has results that differ."""
     p: float
-    """Probability that either metric is as extreme as this one is; 1 when nothing can differ."""
+    """Probability that any component is as extreme as the metric's most extreme one; 1 when nothing can differ."""
 
 
 class StratifiedTest(NamedTuple):
@@ -52,20 +56,24 @@ class StratifiedTest(NamedTuple):
     critical: float
     """How many spreads a delta must reach to be decided at the level."""
     exact: bool
-    """Whether the distribution was computed, not drawn."""
+    """Whether all relabellings were counted, not some drawn."""
 
 
 class _Law(NamedTuple):
-    """Distribution of the statistic: its values, ascending, and the probability of each; near-equal ones are one."""
+    """Distribution of the statistic: its values, ascending; near-equal ones are one."""
 
     values: Floats
+    at_least: Floats
+    """P(as extreme or more) at each value."""
     mid_p: Floats
     """P(more extreme) + P(as extreme) / 2 at each value."""
 
-    def at(self, observed: float) -> float:
-        """The mid-p of an observed value, which is one of the values."""
-        nearest = np.argmin(np.abs(self.values - observed))
-        return float(self.mid_p[nearest])
+    def p(self, observed: float) -> float:
+        """The mid-p of what was observed."""
+        index = int(np.searchsorted(self.values, observed - ROUNDING))
+        # The less extreme metric's z need not be a value of the maximum over metrics.
+        tied = self.values[index] <= observed + ROUNDING
+        return float(self.mid_p[index] if tied else self.at_least[index])
 
     def critical(self, level: float) -> float:
         """The smallest value whose mid-p is at most the level; beyond the largest where there is none."""
@@ -78,14 +86,8 @@ def _law(values: Floats, probability: Floats) -> _Law:
     values, probability = values[order], probability[order]
     starts = np.flatnonzero(np.diff(values, prepend=-1.0) > ROUNDING)
     blocks = np.add.reduceat(probability, starts)
-    at_least = np.cumsum(blocks[::-1])[::-1]
-    return _Law(values[starts], np.minimum(1.0, at_least - blocks / 2))
-
-
-def _mean_difference(stratum: Stratum, metric: int) -> float:
-    mean_base = math.fsum(trial[metric] for trial in stratum.base) / len(stratum.base)
-    mean_cand = math.fsum(trial[metric] for trial in stratum.cand) / len(stratum.cand)
-    return mean_cand - mean_base
+    at_least = np.minimum(1.0, np.cumsum(blocks[::-1])[::-1])
+    return _Law(values[starts], at_least, at_least - blocks / 2)
 
 
 def _variance(stratum: Stratum, metric: int) -> float:
@@ -98,14 +100,40 @@ def _variance(stratum: Stratum, metric: int) -> float:
     return square * (1 / len(stratum.base) + 1 / len(stratum.cand))
 
 
+class _Weighted(NamedTuple):
+    """A group whose results differ, and how its mean differences enter each component."""
+
+    stratum: Stratum
+    weights: tuple[float, float, float]
+    variances: tuple[float, float, float]
+    """Of the mean difference that each component takes."""
+
+    def contribution(self, component: int) -> float:
+        """What the group adds to a component's sum."""
+        metric = min(component, PASS)
+        base, cand = self.stratum.base, self.stratum.cand
+        mean_base = math.fsum(trial[metric] for trial in base) / len(base)
+        mean_cand = math.fsum(trial[metric] for trial in cand) / len(cand)
+        return self.weights[component] * (mean_cand - mean_base)
+
+
+def _weighted(stratum: Stratum) -> _Weighted:
+    score, passes = _variance(stratum, SCORE), _variance(stratum, PASS)
+    steady = stratum.weight / math.sqrt(passes) if passes > 0 else 0.0
+    return _Weighted(stratum, (stratum.weight, stratum.weight, steady), (score, passes, passes))
+
+
 def stratified_test(
     strata: Sequence[Stratum], *, level: float, draws: int = RELABELLINGS, seed: int = SEED
 ) -> StratifiedTest:
-    """Relabelling test of the overall difference, with max(|z of score|, |z of pass rate|) as its statistic.
+    """Relabelling test of the overall difference in score and pass rate together.
 
     When nothing changed, the trials of both runs of a group are exchangeable. All groups are relabelled at once and
-    independently; each metric's z is the weighted sum of mean differences divided by its standard deviation over the
-    relabellings. The p-value is the mid-p, for the distribution is coarse in small runs. It speaks for these cases.
+    independently. The statistic is the largest |z| of three components, each a weighted sum of mean differences
+    divided by its standard deviation over the relabellings: score; pass rate; and pass rate with each group in units
+    of its own spread, which sees a small change that all groups share. A metric's p is the mid-p of its own |z| (for
+    the pass rate the larger of its two, when both point the same way) in the distribution of the largest one: mid-p,
+    for the distribution is coarse in small runs. It speaks for these cases.
 
     Args:
         strata: The groups that decide; their weights should sum to 1.
@@ -113,106 +141,115 @@ def stratified_test(
         draws: Relabellings that are drawn.
         seed: Of the draws.
 
-    Edges: groups whose results are all equal drop out by themselves; with no other group p is 1. Where the pass
-    counts alone decide, with equal weights and numbers of trials, the distribution is computed exactly.
+    Edges: groups whose results are all equal drop out by themselves; with no other group p is 1. Where the joint
+    outcomes of all groups are few, all are counted (a convolution) and nothing is drawn.
 
     The order of groups and of trials changes nothing: groups are put in order by their contents first.
 
-    Source: Fisher's permutation test, stratified; mid-p: Lancaster (1961), JASA 56:223-234; the maximum over metrics:
-    Westfall & Young (1993), Resampling-Based Multiple Testing.
+    Source: Fisher's permutation test, stratified; mid-p: Lancaster (1961), JASA 56:223-234; the maximum over
+    components: Westfall & Young (1993), Resampling-Based Multiple Testing; the third one: Stouffer et al. (1949).
     """
     ordered = sorted(strata, key=lambda s: (len(s.base), len(s.cand), s.weight, s.base, s.cand))
-    deltas = [math.fsum(s.weight * _mean_difference(s, metric) for s in ordered) for metric in (0, 1)]
-    variances = [[_variance(s, metric) for s in ordered] for metric in (0, 1)]
-    spreads = [
-        math.sqrt(math.fsum(s.weight**2 * v for s, v in zip(ordered, variances[metric], strict=True)))
-        for metric in (0, 1)
-    ]
-    alive = [s for s, a, b in zip(ordered, *variances, strict=True) if a > 0 or b > 0]
+    weighted = [_weighted(stratum) for stratum in ordered]
+    components = (SCORE, PASS, STEADY)
+    deltas = [math.fsum(w.contribution(c) for w in weighted) for c in components]
+    spreads = [math.sqrt(math.fsum(w.weights[c] ** 2 * w.variances[c] for w in weighted)) for c in components]
+    alive = [w for w in weighted if max(w.variances) > 0]
     if not alive:
         nothing = [MetricTest(delta, 0.0, 1.0) for delta in deltas]
-        return StratifiedTest(nothing[0], nothing[1], 1.0, normal_quantile(1 - level / 2), exact=True)
-    exact = _passes_decide(alive)
-    observed = [abs(delta) / spread if spread > 0 else 0.0 for delta, spread in zip(deltas, spreads, strict=True)]
-    law = _count_law(alive, spreads[1]) if exact else _drawn_law(alive, spreads, max(observed), draws, seed)
-    metrics = [
-        MetricTest(delta, spread, law.at(z) if spread > 0 else 1.0)
-        for delta, spread, z in zip(deltas, spreads, observed, strict=True)
-    ]
-    return StratifiedTest(metrics[0], metrics[1], min(m.p for m in metrics), law.critical(level), exact)
+        return StratifiedTest(nothing[SCORE], nothing[PASS], 1.0, normal_quantile(1 - level / 2), exact=True)
+    z = [delta / spread if spread > 0 else 0.0 for delta, spread in zip(deltas, spreads, strict=True)]
+    counted = _counted_law(alive, spreads)
+    law = counted or _drawn_law(alive, spreads, max(abs(value) for value in z), draws, seed)
+    steady = abs(z[STEADY]) if z[STEADY] * z[PASS] > 0 else 0.0
+    score = MetricTest(deltas[SCORE], spreads[SCORE], law.p(abs(z[SCORE])) if spreads[SCORE] > 0 else 1.0)
+    passes = MetricTest(deltas[PASS], spreads[PASS], law.p(max(abs(z[PASS]), steady)) if spreads[PASS] > 0 else 1.0)
+    return StratifiedTest(score, passes, min(score.p, passes.p), law.critical(level), counted is not None)
 
 
-def _passes_decide(strata: Sequence[Stratum]) -> bool:
-    """Whether every score is a fixed multiple of its pass bit plus a constant of the group, with equal weights."""
-    slopes, shapes = set(), set()
-    for stratum in strata:
-        by_bit: dict[float, set[float]] = {0.0: set(), 1.0: set()}
-        for score, bit in (*stratum.base, *stratum.cand):
-            by_bit[bit].add(score)
-        if not (len(by_bit[0.0]) == len(by_bit[1.0]) == 1):
-            return False
-        slopes.add(round(min(by_bit[1.0]) - min(by_bit[0.0]), 8))
-        shapes.add((len(stratum.base), len(stratum.cand), round(stratum.weight, 12)))
-    return len(slopes) == 1 and len(shapes) == 1
+def _counted_law(strata: Sequence[_Weighted], spreads: Sequence[float]) -> _Law | None:
+    """Distribution of max |z| over all joint relabellings; None where they have too many outcomes."""
+    sums, probability = np.zeros((1, 3)), np.ones(1)
+    for weighted in strata:
+        dealt = relabellings(len(weighted.stratum.base), len(weighted.stratum.cand))
+        if not dealt.complete:
+            return None
+        table = _tables([weighted], dealt, None)[0]
+        dealt_to = (_mirrored(table) if dealt.mirrored else table)[[0, 1, 1]].T * np.array(weighted.weights)
+        own, chance = _merge(dealt_to, np.full(len(dealt_to), 1 / len(dealt_to)))
+        if len(own) * len(sums) > 10 * COUNTABLE:
+            return None
+        joint = (sums[:, None, :] + own[None, :, :]).reshape(-1, 3)
+        sums, probability = _merge(joint, (probability[:, None] * chance[None, :]).ravel())
+        if len(sums) > COUNTABLE:
+            return None
+    z = [np.abs(sums[:, c]) / spread for c, spread in enumerate(spreads) if spread > 0]
+    return _law(np.maximum.reduce(z), probability)
 
 
-def _count_law(strata: Sequence[Stratum], spread: float) -> _Law:
-    """Exact distribution of |z|: the convolution of the groups' hypergeometric pass counts."""
-    t1, t2, weight = len(strata[0].base), len(strata[0].cand), strata[0].weight
-    totals = Counter(round(sum(bit for _, bit in (*s.base, *s.cand))) for s in strata)
-    size = 1 + sum(min(passes, t2) * groups for passes, groups in totals.items())
-    spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
-    for passes, groups in sorted(totals.items()):
-        ways = [math.comb(passes, k) * math.comb(t1 + t2 - passes, t2 - k) for k in range(min(passes, t2) + 1)]
-        spectrum *= np.fft.rfft(np.array(ways) / math.comb(t1 + t2, t2), size) ** groups
-    probability = np.clip(np.fft.irfft(spectrum, size), 0.0, None)
-    expected = sum(passes * groups for passes, groups in totals.items()) * t2 / (t1 + t2)
-    z = np.abs(np.arange(size) - expected) * weight * (1 / t1 + 1 / t2) / spread
-    return _law(z, probability / probability.sum())
+def _merge(outcomes: Floats, probability: Floats) -> tuple[Floats, Floats]:
+    """Equal outcomes as one, with their summed probability."""
+    keys = np.round(outcomes / (ROUNDING / 10)).astype(np.int64)
+    order = np.lexsort(keys.T)
+    starts = np.flatnonzero(np.any(np.diff(keys[order], axis=0, prepend=keys[order[:1]] - 1) != 0, axis=1))
+    return outcomes[order[starts]], np.add.reduceat(probability[order], starts)
 
 
-def _drawn_law(strata: Sequence[Stratum], spreads: Sequence[float], observed: float, draws: int, seed: int) -> _Law:
+def _drawn_law(strata: Sequence[_Weighted], spreads: Sequence[float], observed: float, draws: int, seed: int) -> _Law:
     """Distribution of max |z| over random relabellings, what was observed among them."""
     rng = np.random.default_rng(seed)
-    sums = np.zeros((2, draws))
-    classes: defaultdict[tuple[int, int], list[Stratum]] = defaultdict(list)
-    for stratum in strata:
-        classes[len(stratum.base), len(stratum.cand)].append(stratum)
+    sums = np.zeros((3, draws))
+    classes: defaultdict[tuple[int, int], list[_Weighted]] = defaultdict(list)
+    for weighted in strata:
+        classes[len(weighted.stratum.base), len(weighted.stratum.cand)].append(weighted)
     for (t1, t2), members in classes.items():
         dealt = relabellings(t1, t2)
         for start in range(0, len(members), CHUNK):
             chunk = members[start : start + CHUNK]
-            for stratum, table in zip(chunk, _tables(chunk, dealt, rng), strict=True):
-                _add(sums, stratum.weight, table, dealt, rng)
+            for weighted, table in zip(chunk, _tables(chunk, dealt, rng), strict=True):
+                add = _pick if dealt.complete else _read
+                add(sums, weighted.weights, table, rng, mirrored=dealt.mirrored)
     z = [np.abs(total) / spread for total, spread in zip(sums, spreads, strict=True) if spread > 0]
     return _law(np.append(np.maximum.reduce(z), observed), np.full(draws + 1, 1 / (draws + 1)))
 
 
-def _tables(strata: Sequence[Stratum], dealt: Relabellings, rng: np.random.Generator) -> Floats:
-    """Mean differences of strata under shared relabellings, shape (strata, metrics, relabellings).
+def _tables(strata: Sequence[_Weighted], dealt: Relabellings, rng: np.random.Generator | None) -> Floats:
+    """Mean differences of score and pass rate under shared relabellings, shape (strata, 2, relabellings).
 
     The relabellings may themselves be a sample: each stratum's trials are shuffled, so that what this sample lacks in
     balance does not add up over strata.
     """
-    trials = np.array([stratum.base + stratum.cand for stratum in strata])
-    if not dealt.complete:
+    trials = np.array([w.stratum.base + w.stratum.cand for w in strata])
+    if rng is not None and not dealt.complete:
         trials = np.stack([rng.permutation(t) for t in trials])
-    tables = np.stack([np.ascontiguousarray(trials[:, :, metric]) @ dealt.weights for metric in (0, 1)], axis=1)
-    return np.concatenate((tables, -tables), axis=2) if dealt.mirrored else tables
+    return np.stack([np.ascontiguousarray(trials[:, :, metric]) @ dealt.weights for metric in (SCORE, PASS)], axis=1)
 
 
-def _add(sums: Floats, weight: float, table: Floats, dealt: Relabellings, rng: np.random.Generator) -> None:
-    """Add one random relabelling of a stratum to each draw."""
-    size, draws = table.shape[1], sums.shape[1]
-    if dealt.complete:
-        picked = rng.integers(0, size, draws, dtype=np.uint16)
-        for total, differences in zip(sums, table, strict=True):
-            np.add(total, weight * differences.take(picked), out=total)
-        return
-    # The relabellings are in random order already. Reading them from a random place on, another one for each stratum,
-    # costs a tenth of picking them one by one. Blocks are no longer than the part that its mirror image follows.
-    block = dealt.weights.shape[1]
-    cycle = weight * np.concatenate((table, table[:, :block]), axis=1)
-    for start in range(0, draws, block):
-        offset, length = int(rng.integers(0, size)), min(block, draws - start)
-        sums[:, start : start + length] += cycle[:, offset : offset + length]
+def _mirrored(table: Floats) -> Floats:
+    return np.concatenate((table, -table), axis=1)
+
+
+def _pick(sums: Floats, weights: Sequence[float], table: Floats, rng: np.random.Generator, *, mirrored: bool) -> None:
+    """Add one relabelling of a stratum to each draw, picked from all that there are."""
+    outcomes = _mirrored(table) if mirrored else table
+    picked = rng.integers(0, outcomes.shape[1], sums.shape[1], dtype=np.uint16)
+    score, passes = (differences.take(picked) for differences in outcomes)
+    for total, weight, differences in zip(sums, weights, (score, passes, passes), strict=True):
+        np.add(total, weight * differences, out=total)
+
+
+def _read(sums: Floats, weights: Sequence[float], table: Floats, rng: np.random.Generator, *, mirrored: bool) -> None:
+    """Add one relabelling of a stratum to each draw, read from a sample of relabellings.
+
+    They are in random order already. Reading them from a random place on, another one for each stratum, costs a tenth
+    of picking them one by one; so does taking a block of them, or all their mirror images.
+    """
+    size = table.shape[1]
+    for start in range(0, sums.shape[1], size):
+        offset = int(rng.integers(0, size))
+        sign = -1 if mirrored and rng.random() < 0.5 else 1
+        stop = min(start + size, sums.shape[1])
+        turn = min(stop, start + size - offset)
+        for total, weight, differences in zip(sums, weights, (table[0], table[1], table[1]), strict=True):
+            total[start:turn] += sign * weight * differences[offset : offset + turn - start]
+            total[turn:stop] += sign * weight * differences[: stop - turn]
