@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 __all__ = ["Stream", "at", "compact", "integer", "items", "number", "open_regular", "read_object", "text_of"]
 
@@ -44,7 +45,7 @@ class Stream:
                 self.unparsed.append(number)
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> io.BufferedReader:
     """Open a file that an agent may have made: a link is not followed, and a pipe does not block.
 
     Raises:
