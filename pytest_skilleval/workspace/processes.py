@@ -78,7 +78,7 @@ class GroupTree:
         if self.leader is None:
             return 0, False
         # A group id is not given away while the group has members; if it has none, nothing can be hit, but for a
-        # process that took the id in the microseconds since the leader was reaped. Later it could be anybody's: so once.
+        # process that took the id in the microseconds since the leader was reaped. Later it may be anybody's: so once.
         killed = 0
         try:
             os.killpg(self.leader, signal.SIGKILL)
