@@ -43,7 +43,6 @@ class Running:
         self._message = ""
         self._status_text = b""
         self._pipes: dict[int, Output | None] = {}
-        self._opened: list[int] = []
 
     def run(self) -> dict[str, object]:
         """Start the command, watch it to its end, kill what it left, and return the fields of an `Ended`."""
