@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "command_line", "main"]
 
 COMMANDS = {
+    "init": ("init", "Write a first case, and what it needs, into this project"),
     "check": ("check", "Tell whether cases and skills are sound; runs the oracle and the no-op over them"),
     "list": ("runs", "List the runs, newest first"),
     "report": ("report", "Show a run again, or write a report of it in another format"),
@@ -31,6 +32,7 @@ COMMANDS = {
     "merge": ("merge", "Make one run of shards, or of repeats of the same trials"),
     "bless": ("bless", "Keep a run's report under a name, as a baseline"),
     "schema": ("schema", "Print the JSON Schema of case files or of report.json"),
+    "completion": ("completion", "Print a script that completes commands in bash, zsh or fish"),
 }
 """Command to the module in `commands` that knows it, and what it does in a line."""
 
@@ -125,6 +127,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _answer(words: list[str]) -> Answer:
     chosen = command_line(words[:1]).parse_args(words)
+    if chosen.command == "completion":
+        chosen.parser = command_line()
     answer: Answer = _module(COMMANDS[chosen.command][0]).run(chosen)
     return answer
 

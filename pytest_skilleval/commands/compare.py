@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from argparse import ArgumentParser, Namespace
 
 from pytest_skilleval import comparison
@@ -12,8 +11,9 @@ from pytest_skilleval.reports.against import comparison_lines
 from pytest_skilleval.summaries import Group, Trials
 
 from .answer import FINE, NOT_GOOD, Answer
+from .counterpart import digest_of
 from .place import add_output, place_of
-from .reference import MEANING, Opened, open_run
+from .reference import MEANING, open_run
 
 __all__ = ["add_arguments", "run", "trials_of"]
 
@@ -54,7 +54,7 @@ def run(arguments: Namespace) -> Answer:
             f"not comparable: {'; '.join(reasons)}; choose another baseline, or add --allow-incomparable"
         )
     found = comparison.compare(
-        comparison.Baseline(base.report, _digest(base), tuple(reasons)),
+        comparison.Baseline(base.report, digest_of(base.path), tuple(reasons)),
         trials_of(cand.report),
         cand.report.groups,
         status=cand.report.run.status,
@@ -75,10 +75,6 @@ def _hindrances(base: Report, cand: Report, method: str | None) -> list[str]:
     if cand.run.status == "interrupted":
         reasons.append(f"the candidate is interrupted: {'; '.join(cand.run.reasons[:2])}")
     return reasons
-
-
-def _digest(opened: Opened) -> str:
-    return hashlib.sha256(opened.path.read_bytes()).hexdigest() if opened.path.is_file() else ""
 
 
 def trials_of(report: Report) -> Trials:

@@ -32,6 +32,11 @@ class Place(NamedTuple):
         return tuple(str(one) for one in value) if isinstance(value, list) and value else default
 
     @property
+    def configured(self) -> bool:
+        """Whether the project has a file that pytest reads."""
+        return any((self.root / name).is_file() for name in _MARKS)
+
+    @property
     def blessed(self) -> Path:
         """Where blessed reports lie."""
         return self.output.parent / "blessed"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -10,11 +9,12 @@ from pathlib import Path
 
 from pytest_skilleval import comparison, store, verdicts
 from pytest_skilleval.errors import BaselineMistake
-from pytest_skilleval.records import BaselineRef, Outcome, Report
+from pytest_skilleval.records import Outcome, Report
 from pytest_skilleval.reports.writing import beside, write_reports
 from pytest_skilleval.store import Gathered
 
 from .answer import FINE, INCOMPLETE, NOT_GOOD, Answer
+from .counterpart import counterpart, digest_of, named_in
 from .place import Place, add_output, place_of
 from .reference import Opened, open_run, run_folder, settings_of
 
@@ -81,7 +81,7 @@ def _judge(place: Place, gathered: Gathered, before: Report | None, baseline: Op
     compare = None
     if baseline is not None:
         reasons = comparison.hindrances(baseline.report, plan.provider, plan.method)
-        digest = _digest(baseline.path)
+        digest = digest_of(baseline.path)
         compare = comparison.comparer(comparison.Baseline(baseline.report, digest, tuple(reasons)), settings)
     return verdicts.judge(
         plan,
@@ -124,34 +124,12 @@ def _baseline(place: Place, arguments: Namespace, gathered: Gathered, before: Re
         return None
     if arguments.baseline is not None:
         return open_run(place, arguments.baseline)
-    wanted = _wanted(gathered, before)
+    wanted = named_in(before) or gathered.plan.judging.baseline
     if wanted is None:
         return None
-    for path in _places(place, wanted):
-        if path.exists() and _digest(path) == wanted.digest:
-            return open_run(place, str(path))
+    if (found := counterpart(place, wanted)) is not None:
+        return found
     raise BaselineMistake(
         f"the baseline {wanted.path} is gone or has changed since; give it with --baseline REF, "
         "or leave the comparison out with --no-baseline"
     )
-
-
-def _wanted(gathered: Gathered, before: Report | None) -> BaselineRef | None:
-    if before is not None and before.comparison is not None:
-        found = before.comparison["baseline"]
-        return BaselineRef(path=str(found["run"]), digest=str(found["digest"]))
-    return gathered.plan.judging.baseline
-
-
-def _places(place: Place, wanted: BaselineRef) -> Iterator[Path]:
-    """Yield where a report may lie that was at one place when the run began: a run may have been blessed since."""
-    yield Path(wanted.path)
-    yield place.output / wanted.path
-    yield place.output / wanted.path / "report.json"
-    if place.blessed.is_dir():
-        yield from (folder / "report.json" for folder in sorted(place.blessed.iterdir()))
-
-
-def _digest(path: Path) -> str:
-    """Return the SHA-256 of a report.json; "" for a run folder, whose journal is judged."""
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

@@ -9,10 +9,11 @@ from pathlib import Path
 from pytest_skilleval import store
 from pytest_skilleval.errors import OptionMistake
 from pytest_skilleval.reports.terminal import closing_lines
-from pytest_skilleval.reports.writing import report_texts
+from pytest_skilleval.reports.writing import Beside, beside, report_texts
 
 from .answer import Answer
-from .place import add_output, place_of
+from .counterpart import counterpart, named_in
+from .place import Place, add_output, place_of
 from .reference import MEANING, Opened, judged
 
 __all__ = ["add_arguments", "run"]
@@ -44,10 +45,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> Answer:
     """Show a run, or write reports of it."""
     wanted = [_format(text) for text in arguments.format]
-    opened = judged(place_of(arguments), arguments.run, "a report")
+    place = place_of(arguments)
+    opened = judged(place, arguments.run, "a report")
     if arguments.json and any(target == "-" for _, target in wanted):
         raise OptionMistake("--format …=- and --json both need stdout; give a path")
-    written = {name: _write(name, target, opened) for name, target in wanted}
+    other = _other(place, opened) if any(name == "html" for name, _ in wanted) else None
+    written = {name: _write(name, target, opened, other) for name, target in wanted}
     value = {"run": opened.report.run.id, "path": str(opened.path), "written": {k: v for k, v in written.items() if v}}
     if not wanted:
         return Answer(
@@ -66,13 +69,20 @@ def _format(text: str) -> tuple[str, str]:
     return name, target
 
 
-def _write(name: str, target: str, opened: Opened) -> str | None:
+def _other(place: Place, opened: Opened) -> Beside | None:
+    """Return the baseline to show each trial beside, when it is still what it was."""
+    wanted = named_in(opened.report)
+    found = None if wanted is None else counterpart(place, wanted)
+    return None if found is None else beside(found.report, place.output)
+
+
+def _write(name: str, target: str, opened: Opened, other: Beside | None) -> str | None:
     """Write one report, and return its path; None for stdout."""
     home = opened.path.parent
     path = home / f"report.{name}" if target in ("", "-") else Path(target)
     if path == opened.path:
         return str(path)
-    for place, text in report_texts(name, opened.report, opened.folder, path):
+    for place, text in report_texts(name, opened.report, opened.folder, path, other):
         if target == "-":
             sys.stdout.write(text)
             return None
