@@ -127,7 +127,10 @@ class Evals:
             trials_each=bench.settings.trials,
             method=bench.settings.method,
             judging=Judging(
-                gate=bench.settings.gate, max_errors=bench.settings.max_errors, baseline=facts.get("baseline")
+                gate=bench.settings.gate,
+                max_errors=bench.settings.max_errors,
+                thresholds=bench.settings.thresholds,
+                baseline=facts.get("baseline"),
             ),
             skills=tuple(
                 SkillDigest(name=skill.name, digest=skill.digest) for _, skill in sorted(bench.skills.items())

@@ -367,6 +367,8 @@ class Judging(Frozen):
 
     gate: Literal["auto", "trials", "regression", "never"] = "auto"
     max_errors: float = 0.1
+    thresholds: tuple[tuple[str, float], ...] = ()
+    """Smallest gains that are called improved, by `pass_rate` and `score`."""
     baseline: BaselineRef | None = None
 
 
