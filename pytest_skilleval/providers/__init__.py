@@ -21,6 +21,7 @@ BUILTIN: dict[str, str] = {
     "noop": "stub:Noop",
     "claude": "claude:Claude",
     "codex": "codex:Codex",
+    "chat": "chat:Chat",
 }
 """Name to `module:class`; a module is imported when its provider is asked for."""
 

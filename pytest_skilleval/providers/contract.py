@@ -80,6 +80,8 @@ class ProviderContract:
 
     environ: ClassVar[Mapping[str, str]] = {}
     """Variables without which the provider cannot be asked, such as a key."""
+    lane: ClassVar[Lane] = Lane.EXECUTION
+    """A lane that the provider serves."""
 
     def provider(self, settings: ProviderSettings) -> Provider:
         """Make the provider under test."""
@@ -99,7 +101,7 @@ class ProviderContract:
     @pytest.fixture(params=["none", "self-load", "preloaded", "stale"])
     def question(self, request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
         """A question in each condition."""
-        return make_ask(tmp_path / "trial", condition=str(request.param))
+        return make_ask(tmp_path / "trial", condition=str(request.param), lane=self.lane)
 
     def test_it_is_a_provider_with_a_name(self, made: Provider) -> None:
         """It has all that the protocol names."""
@@ -139,7 +141,7 @@ class ProviderContract:
 
     def test_a_long_prompt_can_be_asked(self, made: Provider, tmp_path: Path) -> None:
         """One argument holds no more than 128 KiB."""
-        question = make_ask(tmp_path / "long", prompt="word " * 40_000)
+        question = make_ask(tmp_path / "long", lane=self.lane, prompt="word " * 40_000)
         launch = made.prepare(question)
         assert launch is None or all(len(os.fsencode(part)) <= ARGUMENT_BYTES for part in launch.argv)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
+from pytest_skilleval.model import Lane
+from pytest_skilleval.providers.chat import Chat
 from pytest_skilleval.providers.claude import Claude
 from pytest_skilleval.providers.codex import Codex
 from pytest_skilleval.providers.command import Command
@@ -47,3 +49,11 @@ class TestCommand(ProviderContract):
     def provider(self, settings):
         table = {"command": ["/bin/sh", "-c", "cat"], "keys": ["MY_KEY"], "parse": {"success": {"type": "result"}}}
         return Command("mine", replace(settings, options=table))
+
+
+class TestChat(ProviderContract):
+    environ: ClassVar = {"OPENAI_API_KEY": "sk-a-third-secret-value"}
+    lane = Lane.PROMPT
+
+    def provider(self, settings):
+        return Chat(replace(settings, model="m"))
