@@ -6,6 +6,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
+from numpy.typing import NDArray
+
 from .bootstrap import RESAMPLES
 from .findings import Comparison, Family, Group, GroupFinding, plain
 from .groups import compare_groups, missing_group, run_variance
@@ -18,7 +20,7 @@ from .permutation import RELABELLINGS
 __all__ = ["Method", "compare_arrays"]
 
 Method = Literal["exact", "paired-bootstrap"]
-Trials = Sequence[Sequence[float]]
+Trials = Sequence[Sequence[float]] | NDArray[Any]
 
 
 def compare_arrays(
