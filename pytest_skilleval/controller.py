@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_skilleval import comparison, store, verdicts
+from pytest_skilleval.caps import caps_of
 from pytest_skilleval.journal import read_plan
 from pytest_skilleval.reports.writing import beside, write_reports, write_step_summary
+from pytest_skilleval.scheduler import CapScheduler, Work, recorded_durations, works
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_skilleval.options import Settings
     from pytest_skilleval.records import ProviderInfo, Report
 
-__all__ = ["Controller", "open_baseline", "open_controller"]
+__all__ = ["Controller", "make_scheduler", "open_baseline", "open_controller"]
 
 OK, TESTS_FAILED, INTERRUPTED, NO_TESTS = 0, 1, 2, 5
 
@@ -49,6 +51,24 @@ def open_controller(settings: Settings, run: str, token: str, baseline: Baseline
     except FileNotFoundError:
         return None
     return Controller(settings, folder, baseline) if plan.token == token else None
+
+
+def make_scheduler(config: pytest.Config, count: int, settings: Settings, folder: Path, *, paid: bool) -> CapScheduler:
+    """Return the scheduler of a run; its plan is read when all workers have collected.
+
+    Args:
+        config: Pytest's.
+        count: Workers that xdist starts.
+        settings: What the user asked for.
+        folder: The run folder.
+        paid: Whether the provider costs money or quota.
+    """
+
+    def known() -> dict[str, Work]:
+        plan = read_plan(folder)
+        return works(plan, store.read_durations(settings.output, plan.provider.id))
+
+    return CapScheduler(config, count, caps_of(settings.caps, settings.provider, paid=paid), known)
 
 
 class Controller:
@@ -91,6 +111,9 @@ class Controller:
         self.problems += written.problems
         self.problems += write_step_summary(report, os.environ.get("GITHUB_STEP_SUMMARY"))
         store.point_latest(self.settings.output, report.run.id)
+        rows = report.timing["trials"]
+        durations = recorded_durations((key, row["duration_s"]) for key, row in rows.items())
+        store.write_durations(self.settings.output, report.run.provider.id, durations)
 
     def announce(self, config: pytest.Config) -> None:
         """Tell other plugins that the run is judged; one that fails is said, and the run stays as it is."""

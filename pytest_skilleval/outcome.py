@@ -15,10 +15,17 @@ if TYPE_CHECKING:
     from pytest_skilleval.options import Settings
     from pytest_skilleval.trial import Trial
 
-__all__ = ["RECORD", "attach", "settle", "spare"]
+__all__ = ["RECORD", "Idle", "attach", "settle", "spare"]
 
 RECORD: pytest.StashKey[TrialRecord] = pytest.StashKey()
 REPORT_KEY = "skilleval"
+
+
+class Idle(pytest.Item):
+    """What a worker waits on between two trials (see scheduler); it never runs."""
+
+    def runtest(self) -> None:
+        """Do nothing."""
 
 
 def spare(item: pytest.Item, trial: Trial) -> None:

@@ -32,6 +32,7 @@ CONTROLLER: pytest.StashKey[Controller | None] = pytest.StashKey()
 TALLY: pytest.StashKey[Tally] = pytest.StashKey()
 HANDOVER: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
 REPORT_KEY = "skilleval"
+IDLE_ID = "skilleval::idle"
 STOPPING = "skilleval-stopping"
 _SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -61,7 +62,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[TALLY] = Tally()
     config.pluginmanager.register(config.stash[TALLY], "skilleval-tally")
     _stream_events(config, settings)
-    _stream_events(config, settings)
     if settings.selects_evals and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         # `testpaths` names the ordinary tests; a flag that selects evals means the folders that hold evals.
         config.args = [str(path) for path in settings.paths if path.is_dir()] or config.args
@@ -80,23 +80,10 @@ def _stream_events(config: pytest.Config, settings: Settings) -> None:
             config.pluginmanager.register(_usage(EventStream, Path(place), folder))
 
 
-def _stream_events(config: pytest.Config, settings: Settings) -> None:
-    """Write events while the run goes on, where `--skilleval-report jsonl=PATH` asks for them."""
-    places = [text.removeprefix("jsonl=") for text in settings.reports if text.startswith("jsonl=")]
-    if places and not is_worker(config) and not config.option.collectonly:
-        from pathlib import Path
-
-        from pytest_skilleval.reports.events import EventStream
-
-        folder = settings.output / config.stash[HANDOVER]["run"]
-        for place in places:
-            config.pluginmanager.register(_usage(EventStream, Path(place), folder))
-
-
 def _new_run() -> dict[str, Any]:
     """Return a run id that sorts by time and is unique, and a token that tells our folder from a neighbour's."""
     run = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.urandom(2).hex()}"
-    return {"run": run, "token": os.urandom(8).hex(), "info": None, "decisions": []}
+    return {"run": run, "token": os.urandom(8).hex(), "info": None, "decisions": [], "scheduled": False}
 
 
 def _usage(function: Any, *args: Any) -> Any:
@@ -135,6 +122,7 @@ def evals_of(config: pytest.Config) -> Evals:
                 conditions=[one for answer in reversed(conditions) for one in answer],
             )
         )
+        bench.scheduled = handed["scheduled"]
         bench.decisions = {tuple(group): most for group, most in handed["decisions"]}
         config.stash[EVALS] = Evals(bench)
         config.pluginmanager.register(Trials(config.stash[EVALS]), "skilleval-trials")
@@ -194,12 +182,47 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
         config.stash[HANDOVER]["info"] = _usage(preflight.preflight, evals_of(config), paths)
         _plan_to_stop(config)
+        config.stash[HANDOVER]["scheduled"] = _schedules(config)
     if config.stash[SETTINGS].compare_baseline is not None and not is_worker(config):
         from pytest_skilleval import controller
 
         found = _usage(controller.open_baseline, config.stash[SETTINGS], evals_of(config).bench.info)
         config.stash[BASELINE] = found
         config.stash[HANDOVER]["baseline"] = {"path": found.path, "digest": found.path_digest}
+
+
+def _schedules(config: pytest.Config) -> bool:
+    """Tell whether the plugin's own scheduler hands out the trials: under xdist, unless the user chose another."""
+    if not config.pluginmanager.hasplugin("dsession"):
+        return False
+    words = [str(word) for word in (*config.invocation_params.args, *config.getini("addopts"))]
+    words += os.environ.get("PYTEST_ADDOPTS", "").split()
+    others = config.hook.pytest_xdist_make_scheduler.get_hookimpls()
+    foreign = [one for one in others if one.plugin_name not in ("dsession", "skilleval")]
+    return not foreign and not any(word == "--dist" or word.startswith("--dist=") for word in words)
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_make_scheduler(config: pytest.Config) -> Any:
+    """Hand out trials by caps and expected durations."""
+    handed = config.stash[HANDOVER]
+    if not handed["scheduled"]:
+        return None
+    from xdist.workermanage import parse_tx_spec_config
+
+    from pytest_skilleval import controller
+
+    bench = evals_of(config).bench
+    return controller.make_scheduler(
+        config, len(parse_tx_spec_config(config)), config.stash[SETTINGS], bench.folder, paid=bench.provider.paid
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(ids: list[str]) -> None:
+    """Keep the idle item out of every count."""
+    if ids and ids[-1] == IDLE_ID:
+        ids.pop()
 
 
 def _plan_to_stop(config: pytest.Config) -> None:
@@ -330,6 +353,17 @@ class Trials:
         self.evals = evals
         self.outcome = outcome
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """End a scheduled worker's collection with the idle item (see scheduler), before xdist sends it."""
+        if is_worker(session.config) and self.evals.bench.scheduled:
+            session.items.append(self.outcome.Idle.from_parent(session, name="idle", nodeid=IDLE_ID))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        """Pass over the idle item: no start, no report."""
+        return True if item.nodeid == IDLE_ID else None
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
         """Write the trial's record before its test function returns."""
@@ -440,7 +474,6 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
             stopping.shield()
         controller.publish()
         controller.announce(config)
-        controller.announce(config)
         status = controller.exit_status(int(session.exitstatus), red=config.stash[TALLY].red)
         session.exitstatus = status if stopping is None else stopping.exit_status or status
 
@@ -452,6 +485,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         from pytest_skilleval.reports import closing
 
         closing.write(terminalreporter, controller.judge(), controller.paths, controller.problems)
+    elif config.option.collectonly and config.pluginmanager.hasplugin("skilleval-trials"):
+        from pytest_skilleval import preflight
+        from pytest_skilleval.reports import opening
+
+        for line in opening.plan_lines(preflight.planned(terminalreporter._session.items)):  # noqa: SLF001 - no other way
+            terminalreporter.write_line(line)
 
 
 def controller_of(config: pytest.Config) -> Controller | None:

@@ -6,6 +6,7 @@ import importlib.metadata
 import platform
 import subprocess
 import sys
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_skilleval.options import Settings
     from pytest_skilleval.records import Plan
 
-__all__ = ["claim", "floors", "groups", "preflight", "select", "take_up"]
+__all__ = ["claim", "floors", "groups", "planned", "preflight", "select", "take_up"]
 
 
 def preflight(evals: Evals, paths: Sequence[Path]) -> dict[str, Any]:
@@ -51,6 +52,12 @@ def take_up(settings: Settings) -> tuple[str, int]:
     """
     folder = resume.find_unfinished(settings.output, settings.resume or resume.LATEST)
     return folder.name, take_over(folder)
+
+
+def planned(items: Sequence[pytest.Item]) -> Counter[tuple[str, str]]:
+    """Return how many trials were collected, by lane and condition."""
+    works = (collection.eval_item(item) for item in items)
+    return Counter((work.id.lane, work.id.condition) for work in works if work is not None)
 
 
 def floors(evals: Evals) -> dict[tuple[str, str, str], float]:

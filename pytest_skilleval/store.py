@@ -16,11 +16,24 @@ from pytest_skilleval.journal import Journal, read_plan, write_aside
 from pytest_skilleval.records import Report
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_skilleval.journal import Entry
     from pytest_skilleval.model import TrialId
     from pytest_skilleval.records import Plan
 
-__all__ = ["Gathered", "find_run", "gather", "new_run_id", "now", "point_latest", "read_report", "write_text"]
+__all__ = [
+    "Gathered",
+    "find_run",
+    "gather",
+    "new_run_id",
+    "now",
+    "point_latest",
+    "read_durations",
+    "read_report",
+    "write_durations",
+    "write_text",
+]
 
 MAX_REPORT = 256 * 1024 * 1024
 """A larger report.json is refused: it is read into memory."""
@@ -114,6 +127,28 @@ def find_run(output: Path, reference: str, root: Path) -> Path:
     raise BaselineMistake(
         f"{reference}: neither a report.json, a run folder, a run id, a blessed name nor 'latest' (there are: {known})"
     )
+
+
+def read_durations(output: Path, provider: str) -> dict[str, float]:
+    """Return how long each case took in earlier runs, by `lane:case`; nothing where that is not known."""
+    try:
+        found = json.loads((output.parent / "durations.json").read_text(encoding="utf-8"))
+        return {str(case): float(seconds) for case, seconds in found[provider].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def write_durations(output: Path, provider: str, durations: Mapping[str, float]) -> None:
+    """Remember how long each case took, for the next run's order; a hint, so that a full disk is no reason to fail."""
+    path = output.parent / "durations.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        found = {}
+    known = found if isinstance(found, dict) else {}
+    known[provider] = read_durations(output, provider) | {case: round(value, 3) for case, value in durations.items()}
+    with contextlib.suppress(OSError):
+        write_text(path, json.dumps(known, sort_keys=True, indent=0) + "\n")
 
 
 def read_report(path: Path) -> Report:

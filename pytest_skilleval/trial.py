@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_skilleval import evidence, lanes
+from pytest_skilleval.caps import resources_of
 from pytest_skilleval.errors import ErrorClass, TrialFault
 from pytest_skilleval.model import Case, Condition, TrialId
 from pytest_skilleval.providers.base import Answer, ProcessOutput
@@ -147,7 +148,8 @@ class Trial:
             raise RuntimeError("skilleval.run() was called twice: one trial asks once, so that trials stay independent")
         self._asked = True
         self.case = _with(self.case, prompt=prompt, template=template, files=files, timeout=timeout)
-        error = self._ask_until_answered()
+        with self.bench.slots.held(resources_of(self.id.lane, self.bench.info.id)):
+            error = self._ask_until_answered()
         if error is not None and policy(error.error_class).outcome == "error" and not self._timed_out(error):
             raise TrialFault(error.error_class, error.message)
         return Run(self.workspace, self._course.answer.transcript, error)

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_skilleval.caps import caps_of
 from pytest_skilleval.errors import OptionMistake, SkillMistake
 from pytest_skilleval.halts import Decision, Halts, parse_budget
 from pytest_skilleval.interrupts import Watch
@@ -21,6 +22,7 @@ from pytest_skilleval.providers import make_provider
 from pytest_skilleval.providers.base import Provider, ProviderSettings
 from pytest_skilleval.providers.classes import Retry
 from pytest_skilleval.skills import find_skills, stale_skill
+from pytest_skilleval.slots import Slots
 from pytest_skilleval.workspace.home import Home, home_base
 from pytest_skilleval.workspace.sandbox import Sandbox, SandboxPlan, SandboxUnavailable, detect
 from pytest_skilleval.workspace.spawn import Spawner
@@ -66,6 +68,8 @@ class Workbench:
         self.environ = dict(os.environ)
         self.conditions = CONDITIONS | {condition.name: condition for condition in conditions}
         self.notes: dict[str, None] = {}
+        self.scheduled = False
+        """Whether the plugin's own scheduler hands out the trials."""
         self.events: list[str] = []
         self.decisions: dict[tuple[str, str, str], int] = {}
         """Group to the most passes with which its gate is red; filled for early stopping."""
@@ -134,6 +138,12 @@ class Workbench:
         plan = read_plan(self.folder)
         started = datetime.fromisoformat(plan.started).timestamp()
         return Halts(self.folder, self.worker, parse_budget(self.settings.budget), started, decisions)
+
+    @cached_property
+    def slots(self) -> Slots:
+        """Caps, where no scheduler of ours holds them."""
+        caps = caps_of(self.settings.caps, self.info.id, paid=self.provider.paid)
+        return Slots(self.folder, {} if self.scheduled else caps)
 
     @cached_property
     def retry(self) -> Retry:

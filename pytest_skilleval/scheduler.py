@@ -1,0 +1,247 @@
+"""Who runs what next across xdist's workers: caps hold, longest first, and nothing waits behind a running trial.
+
+xdist hands each worker its next test early, so that a worker with a long test holds back a short one. This scheduler
+hands out one trial at a time:
+
+1. Each worker's collection ends with an idle item that does nothing and makes no report.
+2. The scheduler sends a trial together with the idle item. A worker starts a test only when it knows the one after it;
+   so the trial starts at once, and the worker then waits on the idle item.
+3. The next pair wakes it.
+
+Which trial comes next: of those whose caps have room, the bottleneck's first (a capped resource that needs longer than
+the workers as a whole), then the longest expected, then as planned. A case's trials share one expected duration, so that
+its conditions stay interleaved: a drift during the run must not become a lift.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_skilleval.caps import resources_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pytest_skilleval.records import Plan
+
+__all__ = ["IDLE_ID", "CapScheduler", "Work", "recorded_durations", "works"]
+
+IDLE_ID = "skilleval::idle"
+PRIOR = {"plan": 10.0, "agent": 120.0}
+"""Expected seconds of a trial that never ran, by kind: agents take far longer than plans."""
+_TEST = 1.0
+"""Expected seconds of an ordinary test beside the evals."""
+
+
+class Work(NamedTuple):
+    """What the scheduler knows of one item."""
+
+    seconds: float = _TEST
+    """How long it is expected to take."""
+    resources: tuple[str, ...] = ()
+    """What it takes one of, such as `provider:claude` and `kind:agent`."""
+
+
+def works(plan: Plan, durations: Mapping[str, float]) -> dict[str, Work]:
+    """Return what is known of each planned trial, by node id.
+
+    Args:
+        plan: What the run sets out to do.
+        durations: Seconds by `lane:case`, from earlier runs.
+    """
+    found = {}
+    for trial in plan.trials:
+        kind, provider = resources_of(trial.lane, plan.provider.id)
+        prior = min(PRIOR[kind.partition(":")[2]], trial.timeout_s)
+        seconds = durations.get(f"{trial.lane}:{trial.case}", prior)
+        found[trial.nodeid] = Work(seconds, (kind, provider))
+    return found
+
+
+class CapScheduler:
+    """A scheduler for xdist (`xdist.scheduler.protocol.Scheduling`).
+
+    Args:
+        config: Pytest's.
+        count: Workers that xdist starts.
+        caps: Resource to the most trials at once.
+        known: Returns what is known of each node id; asked once, when all workers have collected.
+    """
+
+    def __init__(
+        self, config: Any, count: int, caps: Mapping[str, int], known: Callable[[], Mapping[str, Work]]
+    ) -> None:
+        self.config = config
+        self.numnodes = count
+        self.caps = dict(caps)
+        self.in_use: Counter[str] = Counter()
+        self.most_in_use: Counter[str] = Counter()
+        self.collection: list[str] | None = None
+        self._known = known
+        self._collected: dict[Any, list[str]] = {}
+        self._running: dict[Any, int | None] = {}
+        self._work: list[Work] = []
+        self._queues: dict[tuple[str, ...], list[tuple[float, int]]] = {}
+        self._waiting: dict[str, float] = defaultdict(float)
+        self._seconds_left = 0.0
+
+    # ------------------------------------------------------------------------------------------ xdist's protocol
+
+    @property
+    def nodes(self) -> list[Any]:
+        """All workers."""
+        return list(self._running)
+
+    @property
+    def collection_is_completed(self) -> bool:
+        """Whether every worker has collected; workers that die later change nothing about that."""
+        return self.collection is not None or len(self._collected) >= self.numnodes
+
+    @property
+    def tests_finished(self) -> bool:
+        """Whether nothing waits or runs any more."""
+        return self.collection_is_completed and self.collection is not None and not self.has_pending
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether something waits or runs."""
+        return any(self._queues.values()) or any(item is not None for item in self._running.values())
+
+    def add_node(self, node: Any) -> None:
+        """Learn of a worker."""
+        self._running[node] = None
+
+    def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
+        """Learn what a worker has collected; one that replaces a dead worker must have collected the same."""
+        if self.collection is not None and list(collection) != self.collection:
+            node.shutdown()
+            return
+        self._collected[node] = list(collection)
+
+    def schedule(self) -> None:
+        """Start, or let a new worker join."""
+        if self.collection is None:
+            collections = list(self._collected.values())
+            if any(other != collections[0] for other in collections[1:]):
+                self._refuse()
+                return
+            self._open(collections[0])
+        self._hand_out()
+
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:  # noqa: ARG002 - xdist's
+        """Learn that a worker has finished an item."""
+        if self.collection is None or item_index >= len(self.collection):
+            return  # the idle item
+        self._release(item_index)
+        self._running[node] = None
+        self._hand_out()
+
+    def mark_test_pending(self, item: str) -> None:
+        """Run an item once more."""
+        if self.collection is not None:
+            self._push(self.collection.index(item))
+            self._hand_out()
+
+    def remove_pending_tests_from_node(self, node: Any, indices: Sequence[int]) -> None:
+        """Refuse: a worker never holds more than it runs."""
+        raise NotImplementedError
+
+    def remove_node(self, node: Any) -> str | None:
+        """Forget a worker; return the item that it was running when it died."""
+        item = self._running.pop(node)
+        self._collected.pop(node, None)
+        if item is None or self.collection is None:
+            return None
+        self._release(item)
+        self._hand_out()
+        return self.collection[item]
+
+    # -------------------------------------------------------------------------------------------------- the choice
+
+    def _refuse(self) -> None:
+        import pytest  # noqa: PLC0415 - only for this
+
+        self.collection = []
+        names = ", ".join(str(node.gateway.id) for node in self._collected)
+        text = f"{names} collected different tests: a case or parameter depends on time, chance or a set's order"
+        report = pytest.CollectReport(nodeid="skilleval", outcome="failed", longrepr=text, result=[])
+        self.config.hook.pytest_collectreport(report=report)
+
+    def _open(self, collection: list[str]) -> None:
+        known = self._known()
+        self.collection = collection
+        self._work = [self._bounded(known.get(nodeid, Work())) for nodeid in collection]
+        for index in range(len(collection)):
+            self._push(index)
+
+    def _bounded(self, work: Work) -> Work:
+        return work._replace(resources=tuple(name for name in work.resources if name in self.caps))
+
+    def _push(self, index: int) -> None:
+        work = self._work[index]
+        heapq.heappush(self._queues.setdefault(work.resources, []), (-work.seconds, index))
+        self._seconds_left += work.seconds
+        for name in work.resources:
+            self._waiting[name] += work.seconds
+
+    def _pop(self) -> int | None:
+        """Take the next item whose caps have room, or None.
+
+        One heap for each set of resources: a choice costs the few sets, not the many items.
+        """
+        workers = max(1, len(self._running))
+        best: tuple[float, float, int] | None = None
+        chosen: tuple[str, ...] = ()
+        for resources, queue in self._queues.items():
+            if not queue or not all(self.in_use[name] < self.caps[name] for name in resources):
+                continue
+            seconds, index = queue[0]
+            urgency = max((self._waiting[name] / self.caps[name] for name in resources), default=0.0)
+            key = (-max(urgency, self._seconds_left / workers), seconds, index)
+            if best is None or key < best:
+                best, chosen = key, resources
+        if best is None:
+            return None
+        _, index = heapq.heappop(self._queues[chosen])
+        work = self._work[index]
+        self._seconds_left -= work.seconds
+        for name in work.resources:
+            self._waiting[name] -= work.seconds
+        return index
+
+    def _hand_out(self) -> None:
+        if self.collection is None:
+            return
+        for node, item in self._running.items():
+            if item is not None or node not in self._collected or node.shutting_down:
+                continue
+            index = self._pop()
+            if index is None:
+                return
+            self._running[node] = index
+            for name in self._work[index].resources:
+                self.in_use[name] += 1
+                self.most_in_use[name] = max(self.most_in_use[name], self.in_use[name])
+            node.send_runtest_some([index, len(self.collection)])
+
+    def _release(self, index: int) -> None:
+        for name in self._work[index].resources:
+            self.in_use[name] -= 1
+
+
+def recorded_durations(trials: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Return the longest mean of a case's recorded trials, by `lane:case`.
+
+    Args:
+        trials: Key of a work item and its seconds.
+    """
+    groups: dict[str, list[float]] = {}
+    for key, seconds in trials:
+        groups.setdefault(key.rpartition(":")[0], []).append(seconds)
+    found: dict[str, float] = {}
+    for group, values in groups.items():
+        case = group.rpartition(":")[0]
+        found[case] = max(found.get(case, 0.0), sum(values) / len(values))
+    return found
