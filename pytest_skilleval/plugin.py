@@ -16,7 +16,7 @@ from pytest_skilleval import options
 from pytest_skilleval.errors import UserMistake
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Mapping
     from pathlib import Path
 
     from pytest_skilleval.collection import Evals
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_skilleval.workspace.home import Home
 
 SETTINGS = options.SETTINGS
+COLLECTED: pytest.StashKey[Mapping[tuple[str, str], int]] = pytest.StashKey()
 BASELINE: pytest.StashKey[Baseline | None] = pytest.StashKey()
 CONTROLLER: pytest.StashKey[Controller | None] = pytest.StashKey()
 TALLY: pytest.StashKey[Tally] = pytest.StashKey()
@@ -208,7 +209,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config) -> Any:
     handed = config.stash[HANDOVER]
     if not handed["scheduled"]:
         return None
-    from xdist.workermanage import parse_tx_spec_config
+    from xdist.workermanage import parse_tx_spec_config  # type: ignore[import-untyped] # xdist ships no types
 
     from pytest_skilleval import controller
 
@@ -300,6 +301,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if any(item.get_closest_marker("skilleval") for item in session.items):
         from pytest_skilleval import preflight
 
+        session.config.stash[COLLECTED] = preflight.planned(session.items)
         _usage(preflight.claim, session, evals_of(session.config), session.config.stash[HANDOVER].get("baseline"))
 
 
@@ -485,11 +487,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         from pytest_skilleval.reports import closing
 
         closing.write(terminalreporter, controller.judge(), controller.paths, controller.problems)
-    elif config.option.collectonly and config.pluginmanager.hasplugin("skilleval-trials"):
-        from pytest_skilleval import preflight
+    elif config.option.collectonly and COLLECTED in config.stash:
         from pytest_skilleval.reports import opening
 
-        for line in opening.plan_lines(preflight.planned(terminalreporter._session.items)):  # noqa: SLF001 - no other way
+        for line in opening.plan_lines(config.stash[COLLECTED]):
             terminalreporter.write_line(line)
 
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Stage"]
 
+_DISK_BYTES = 4 << 30
+"""What an agent may leave below its home; a neighbour must not pay for a greedy one."""
+_DISK_FILES = 100_000
 _CHECK_BYTES = 1_000_000
 """Kept of what a check's command prints."""
 
@@ -158,6 +161,8 @@ class Stage:
                 timeout=ask.budget.timeout,
                 secrets=launch.secrets,
                 result_markers=launch.result_markers,
+                disk_limit=_DISK_BYTES,
+                file_limit=_DISK_FILES,
                 sandbox=self._bench.sandbox_plan(self.home, launch.reads),
             )
         )

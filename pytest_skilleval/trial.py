@@ -221,7 +221,7 @@ class Trial:
         course.answer = Answer(*provider.read(ask, output))
         transcript = course.answer.transcript
         path = self._folder / "transcript.jsonl"
-        evidence.write_transcript(path, ask.prompt, ask.system, transcript, self._redactor.text)
+        evidence.write_transcript(path, ask.prompt, ask.system, transcript, self._plain)
         self._audit(transcript)
         return course.answer.error
 
@@ -319,7 +319,12 @@ class Trial:
         return kept
 
     def _clean(self, text: str) -> str:
-        return redact_named(self._redactor.text(text))
+        return redact_named(self._plain(text))
+
+    def _plain(self, text: str) -> str:
+        """Take out the secrets, and where the home lay: equal trials then leave equal text."""
+        text = self._redactor.text(text)
+        return text if self._stage is None else text.replace(str(self._stage.home.root), "/trial")
 
     def close(self) -> None:
         """Keep what is to be kept, and remove the home with everything that still runs in it."""
@@ -338,7 +343,7 @@ class Trial:
         changes = stage.changes()
         if changes:
             path = self._folder / "workspace.diff"
-            path.write_text(self._redactor.text(changes), encoding="utf-8", errors="replace")
+            path.write_text(self._plain(changes), encoding="utf-8", errors="replace")
         keep = self.bench.settings.keep
         bad = self.record is None or self.record.outcome is not Outcome.PASSED
         if keep == "all" or (keep == "failed" and bad):

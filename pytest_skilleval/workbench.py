@@ -178,34 +178,40 @@ class Workbench:
 
     def stale_of(self, case: Case) -> Skill | None:
         """Return the stale version of the case's skill, or None where there is none; that is noted once."""
-        if case.skill is None:
+        current = self.skill_of(case)
+        if current is None:
             return None
-        folder = str(case.folder / case.spec.stale) if case.spec.stale else ""
-        key = (case.skill, folder)
+        return self._stale_version(current, str(case.folder / case.spec.stale) if case.spec.stale else "")
+
+    def _stale_version(self, current: Skill, folder: str = "") -> Skill | None:
+        key = (current.name, folder)
         if key not in self._stale:
-            self._stale[key] = self._find_stale(case, folder)
+            self._stale[key] = self._find_stale(current, folder)
         return self._stale[key]
 
-    def _find_stale(self, case: Case, folder: str) -> Skill | None:
-        current = self.skill_of(case)
-        assert current is not None  # noqa: S101 - the caller has asked for a case with a skill
+    def _find_stale(self, current: Skill, folder: str) -> Skill | None:
         reference = folder or self.settings.stale
         stale = stale_skill(reference, current.name, current, target=self.scratch, root=self.settings.rootpath)
+        left_out = f"stale left out for skill {current.name}"
         if stale is None:
-            self.notes[
-                f"stale left out for skill {current.name}: no earlier version found; name one with --skilleval-stale"
-            ] = None
+            self.notes[f"{left_out}: no earlier version found; name one with --skilleval-stale"] = None
         elif stale.digest == current.digest:
-            self.notes[f"stale left out for skill {current.name}: the stale version equals the current one"] = None
+            self.notes[f"{left_out}: the stale version equals the current one"] = None
             return None
         return stale
 
     def visible(self, case: Case, condition: Condition) -> tuple[Skill, ...]:
-        """Return the skills that a condition installs or preloads, the case's own first."""
+        """Return the skills that a condition installs or preloads, the case's own first.
+
+        Where a stale version is asked for, the other skills are stale too, as far as an older version is known.
+        """
         if condition.installs == "nothing" and not condition.preloads:
             return ()
-        own = self.stale_of(case) if condition.installs == "stale" else self.skill_of(case)
+        stale = condition.installs == "stale"
+        own = self.stale_of(case) if stale else self.skill_of(case)
         others = [skill for name, skill in self.skills.items() if name != case.skill]
+        if stale and case.skill is None:
+            others = [self._stale_version(skill) or skill for skill in others]
         if condition.installs == "nothing" and own is not None:
             return (own,)
         return (own, *others) if own is not None else tuple(others)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from pytest_skilleval.errors import OptionMistake
 
 from .spawn import Spawner
+from .sweep import kill_all_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -145,7 +146,11 @@ def lend_home(outside: Path, name: str, environ: Mapping[str, str]) -> Iterator[
     with Spawner() as spawner, spawner.lease(home_root(base, run, digest), base):
         home = make_home(base, run, digest, environ)
         home.install_git()
-        yield home
+        try:
+            yield home
+        finally:
+            # The test started its processes itself, so that no supervisor owns them.
+            kill_all_of([os.fsencode(home.root)])
     for folder in (base / run, base):
         with suppress(OSError):
             folder.rmdir()
