@@ -71,7 +71,7 @@ def _against(versus: Versus) -> str:
         parts.append(f"p = {numbers.p_value(versus.p)}")
     if versus.wins is not None and versus.losses is not None:
         parts.append(
-            f"{versus.wins} cases up, {versus.losses} down"
+            f"{numbers.count(versus.wins, 'case')} up, {versus.losses} down"
             + (f", {versus.ties} level" if versus.ties is not None else "")
         )
     return "; ".join(parts) or "no group was measured in both runs"

@@ -87,7 +87,7 @@ def test_the_report_says_its_verdict_first_and_what_moved() -> None:
         "",
         "**stub: simulated, no agent was run**",
         "",
-        "pass rate -0.200 \\[-0.33, -0.07\\]; mean score -0.120 \\[-0.20, -0.04\\]; p = 0.004; 1 cases up, 6 down, 3 level",
+        "pass rate -0.200 \\[-0.33, -0.07\\]; mean score -0.120 \\[-0.20, -0.04\\]; p = 0.004; 1 case up, 6 down, 3 level",
     ]
     assert "| pass rate | 80% | 60% | -0.200 | [-0.33, -0.07] |" in lines
     assert "| execution\\:greet\\:self-load | regressed | -0.600 | [-0.90, -0.20] | 0.002 | 0.010 |" in lines

@@ -22,9 +22,11 @@
     }
   };
   addEventListener("hashchange", open);
+  /* Not before: going to the link's target by itself, the browser takes the focus away. */
+  addEventListener("load", open);
 
   const list = find("groups");
-  if (!list) { open(); return; }
+  if (!list) return;
   const groups = [...list.children];
   const box = find("q");
   const chips = [...document.querySelectorAll(".chip")];
@@ -88,5 +90,4 @@
     if (next) { event.preventDefault(); next.focus(); }
   });
   apply();
-  open();
 })();
