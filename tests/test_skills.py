@@ -8,10 +8,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from pytest_skilleval.cases import leaks, load_case_file
 from pytest_skilleval.errors import SkillMistake
-from pytest_skilleval.skills import find_skills, install, load_skill, preload_text, skill_at, stale_skill
+from pytest_skilleval.skills import exposure, find_skills, install, load_skill, preload_text, skill_at, stale_skill
 from pytest_skilleval.skills.frontmatter import split_front_matter
 
 TEXT = "---\nname: greet\ndescription: Greets people by name.\n---\n\n# Greet\n\nSay hello.\n"
@@ -148,6 +150,30 @@ def test_crlf_and_block_scalars_are_read(tmp_path: Path) -> None:
         "Say hello.",
         (),
     )
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    data=st.one_of(
+        st.binary(max_size=60),
+        st.text(alphabet="-ab: \n\r\t[]{}&*!|>'\"#%@`?,~\ufeff\x00é", max_size=60).map(
+            lambda text: f"---\nname: a\ndescription: b\n{text}\n---\nx".encode()
+        ),
+    )
+)
+def test_odd_bytes_give_a_skill_or_a_mistake_and_nothing_else(data: bytes, tmp_path: Path) -> None:
+    folder = make(tmp_path / "greet", data)
+    found = exposure(folder)
+    assert found.claude.loaded
+    try:
+        skill = load_skill(folder)
+    except SkillMistake as exc:
+        message = str(exc)
+    else:
+        message = ""
+        assert skill.name
+        assert skill.description
+    assert "\n" not in message
 
 
 # -------------------------------------------------------------------------------------------------------------- finding
@@ -540,6 +566,12 @@ def test_a_file_that_names_a_condition_is_a_leak(name: str, tmp_path: Path) -> N
     ((key, message),) = found(tmp_path, f"prompt: x\nworkspace: {{files: {{{name}: a}}}}\n")
     assert key == "workspace"
     assert "names a condition" in message
+
+
+def test_a_prompt_that_an_agent_runs_as_a_command_is_a_leak(tmp_path: Path) -> None:
+    ((key, message),) = found(tmp_path, "prompt: /cost of the trip\n")
+    assert key == "prompt"
+    assert "Claude Code runs as a command" in message
 
 
 def test_an_answer_in_the_workspace_is_a_leak(tmp_path: Path) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from .casefile import build_case
 from .namedfiles import NamedFiles
 from .spec import problems_of, shown, validate_spec
 
-__all__ = ["Adoption", "skill_root_of", "slug"]
+__all__ = ["Adoption", "numbered", "skill_root_of", "slug"]
 
 _EVALS_FOLDERS = frozenset({"evals", "evaluations", "eval", "tests"})
 _USUAL = frozenset({"evals", "eval", "trigger-evals", "trigger-eval", "triggers", "eval-queries", "triggering"})
@@ -143,7 +144,7 @@ class Adoption:
         wanted = "-".join(part for part in (slug(skill or ""), stem, slug(label)) if part)
         if not slug(label):
             wanted = f"{wanted}-{slug(text, 40)}-{digest_text(text)[:6]}".lstrip("-")
-            wanted = next(name for name in _numbered(wanted) if name not in self._lines)
+            wanted = next(name for name in numbered(wanted) if name not in self._lines)
         elif wanted in self._lines:
             raise self.mistake(
                 loc, f"has the id {label!r} of the case on line {self._lines[wanted]}; give each its own"
@@ -183,9 +184,8 @@ class Adoption:
         return self.cases, self.notes
 
 
-def _numbered(name: str) -> Iterable[str]:
+def numbered(name: str) -> Iterator[str]:
+    """Yield a name, then the name with 2, 3 and so on: for the first that is free."""
     yield name
-    number = 2
-    while True:
+    for number in itertools.count(2):
         yield f"{name}-{number}"
-        number += 1

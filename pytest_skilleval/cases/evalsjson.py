@@ -10,7 +10,7 @@ from typing import Any
 from pytest_skilleval.documents import Document, Loc
 from pytest_skilleval.model import Case, Lane, canonical_json
 
-from .adoption import Adoption, slug
+from .adoption import Adoption, numbered, slug
 from .assertions import Asserted, check_of, prose
 from .rules import path_problem
 from .spec import shown
@@ -133,7 +133,7 @@ def _checks(adopted: Adoption, loc: Loc, item: dict[str, Any]) -> tuple[list[dic
         label = slug(source.get(named_by, ""))
         if label.isdigit() or not label:
             label = f"assertion-{label or len(checks) + 1}"
-        check_id = next(name for name in (label, *(f"{label}-{n}" for n in range(2, 10_000))) if name not in ids)
+        check_id = next(name for name in numbered(label) if name not in ids)
         ids.add(check_id)
         checks.append({"id": check_id, **made.check})
         if made.note:

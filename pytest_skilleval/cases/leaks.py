@@ -38,7 +38,7 @@ def leaks(case: Case, skill: Skill | None, *, search: Callable[[str, str], objec
         skill: The skill that it should use, where it has one.
         search: How a pattern is looked for in a text; who does not trust the patterns gives one with a time limit.
     """
-    found = [*_in_paths(case), *_in_expectations(case, search)]
+    found = [*_in_prompt(case), *_in_paths(case), *_in_expectations(case, search)]
     if skill is not None and case.skill == skill.name:
         found += _of_skill(case, skill)
     return found
@@ -108,6 +108,11 @@ def _workspace_texts(case: Case) -> Iterator[tuple[str, str]]:
         if path.is_file():
             with path.open("rb") as file:
                 yield name, file.read(MAX_TEXT).decode("utf-8", "replace")
+
+
+def _in_prompt(case: Case) -> Iterator[Problem]:
+    if case.spec.prompt.lstrip().startswith("/"):
+        yield Problem(("prompt",), "starts with '/', which Claude Code runs as a command of its own; reword it")
 
 
 def _in_paths(case: Case) -> Iterator[Problem]:

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from pytest_skilleval.cases import assert_unique, load_cases, load_evals_file, load_trigger_file, sniff
 from pytest_skilleval.errors import CaseMistake
 from pytest_skilleval.model import Case, Lane
 
-from .corpus import ASK, EVALS, REFUSED, SAYS, TRIGGERS, File, Triggers, asserting, evals, one
+from .corpus import ASK, EVALS, REFUSED, SAYS, TRIGGERS, YES, File, Triggers, asserting, evals, one
 
 
 def test_the_corpus_holds_more_than_60_files() -> None:
@@ -347,3 +349,35 @@ def test_each_loader_refuses_the_other_kind(tmp_path: Path) -> None:
     path = EVALS["agentskills.io"].write(tmp_path)
     with pytest.raises(CaseMistake, match="evals"):
         load_trigger_file(path)
+
+
+# ----------------------------------------------------------------------------------------------------------- odd files
+
+TEXTS = st.sampled_from(["", " ", "a", "a/b", "contains", "none", "../x", "é", "output", "x" * 300])
+KEYS = st.sampled_from(
+    [
+        *("evals", "queries", "cases", "id", "prompt", "query", "assertions", "expectations", "files", "type", "value"),
+        *("target", "name", "text", "expect", "skill_name", "skills", "should_trigger", "should_not_trigger", "path"),
+        "content",
+    ]
+)
+TREES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), TEXTS),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=5)),
+    max_leaves=15,
+)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tree=st.one_of(TREES, TREES.map(lambda tree: evals(one(assertions=tree))), TREES.map(lambda t: [YES, t])))
+def test_odd_files_give_cases_or_a_mistake_and_nothing_else(tree: Any, tmp_path: Path) -> None:
+    path = File(tree, 0).write(tmp_path)
+    said: list[CaseMistake] = []
+    cases: list[Case] = []
+    try:
+        cases = load_cases(path, root=tmp_path, lane=Lane.PROMPT).cases
+    except CaseMistake as exc:
+        said.append(exc)
+    assert bool(cases) != bool(said)
+    for mistake in said:
+        assert "\n" not in str(mistake)
