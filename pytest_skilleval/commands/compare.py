@@ -61,6 +61,7 @@ def run(arguments: Namespace) -> Answer:
         run=cand.report.run.id,
         method=method,
         seed=cand.report.run.seed,
+        thresholds=cand.thresholds,
     )
     if not found["comparable"]:
         raise BaselineMistake(f"not comparable: {'; '.join(found['reasons'])}")

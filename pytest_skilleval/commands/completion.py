@@ -19,12 +19,19 @@ examples:
 """
 
 
+class _Option(NamedTuple):
+    """One option."""
+
+    help: str
+    value: str
+    """What its value is called; "" for one without."""
+
+
 class _Command(NamedTuple):
     """What can be completed after a command."""
 
     help: str
-    options: Mapping[str, str]
-    """Option to its help."""
+    options: Mapping[str, _Option]
     words: tuple[str, ...]
     """Words that a positional argument may be."""
 
@@ -52,7 +59,9 @@ def _command(summary: str, parser: ArgumentParser) -> _Command:
     words: tuple[str, ...] = ()
     for action in parser._actions:  # noqa: SLF001 - the same
         for option in action.option_strings:
-            options[option] = (action.help or "").split(";")[0].split(" (")[0]
+            summary = (action.help or "").split(";")[0].split(" (")[0].split(":")[0]
+            value = "" if action.nargs == 0 else str(action.metavar or action.dest).lower()
+            options[option] = _Option(summary, value)
         if not action.option_strings and action.choices:
             words = tuple(map(str, action.choices))
     return _Command(summary, options, words)
@@ -122,13 +131,14 @@ if [ "$funcstack[1]" = "_skilleval" ]; then _skilleval "$@"; else compdef _skill
 
 
 def _zsh_arguments(command: _Command) -> str:
-    options = [_zsh_option(option, summary) for option, summary in command.options.items()]
+    options = [_zsh_option(name, option) for name, option in command.options.items()]
     return " ".join([*options, f"'1:word:({' '.join(command.words)})'" if command.words else "'*:run:_skilleval_runs'"])
 
 
-def _zsh_option(option: str, summary: str) -> str:
-    text = summary.replace("[", "(").replace("]", ")").replace(":", " ")
-    return _quoted(f"{option}[{text}]")
+def _zsh_option(name: str, option: _Option) -> str:
+    text = option.help.replace("[", "(").replace("]", ")")
+    value = option.value.replace("[", "").replace("]", "")
+    return _quoted(f"{name}[{text}]" + (f":{value}:_files" if value else ""))
 
 
 def _fish(commands: Mapping[str, _Command]) -> str:
@@ -136,9 +146,10 @@ def _fish(commands: Mapping[str, _Command]) -> str:
     for name, command in commands.items():
         lines.append(f"complete -c skilleval -n __fish_use_subcommand -a {name} -d {_quoted(command.help)}")
         seen = f"-n '__fish_seen_subcommand_from {name}'"
-        for option, summary in command.options.items():
-            flag = f"-l {option.removeprefix('--')}" if option.startswith("--") else f"-s {option.removeprefix('-')}"
-            lines.append(f"complete -c skilleval {seen} {flag} -d {_quoted(summary)}")
+        for word, option in command.options.items():
+            flag = f"-l {word.removeprefix('--')}" if word.startswith("--") else f"-s {word.removeprefix('-')}"
+            value = " -r" if option.value else ""
+            lines.append(f"complete -c skilleval {seen} {flag}{value} -d {_quoted(option.help)}")
         if command.words:
             lines.append(f"complete -c skilleval {seen} -a {_quoted(' '.join(command.words))}")
         lines.append(f"complete -c skilleval {seen} -F")

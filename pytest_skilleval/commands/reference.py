@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_skilleval import store, verdicts
-from pytest_skilleval.errors import RunFolderMistake
+from pytest_skilleval.errors import JournalDamage, RunFolderMistake
+from pytest_skilleval.journal import read_plan
 from pytest_skilleval.options import Settings
 from pytest_skilleval.records import Plan, Report
 
@@ -23,6 +24,14 @@ class Opened(NamedTuple):
     report: Report
     path: Path
     """The report.json that was read, or the run folder when it was judged from its journal just now."""
+
+    @property
+    def thresholds(self) -> tuple[tuple[str, float], ...]:
+        """The smallest gains that it was asked to call improved, where its plan is at hand."""
+        try:
+            return () if self.folder is None else read_plan(self.folder).judging.thresholds
+        except JournalDamage:
+            return ()
 
     @property
     def folder(self) -> Path | None:
@@ -55,6 +64,7 @@ def settings_of(plan: Plan, place: Place) -> Settings:
         seed=plan.seed,
         gate=plan.judging.gate,
         max_errors=plan.judging.max_errors,
+        thresholds=plan.judging.thresholds,
         method="paired-bootstrap" if plan.method == "paired-bootstrap" else "exact",
     )
 

@@ -80,8 +80,8 @@ def _write(name: str, target: str, opened: Opened, other: Beside | None) -> str 
     """Write one report, and return its path; None for stdout."""
     home = opened.path.parent
     path = home / f"report.{name}" if target in ("", "-") else Path(target)
-    if path == opened.path:
-        return str(path)
+    if target != "-" and path.absolute() == opened.path:
+        return str(path)  # what was read is what is asked for
     for place, text in report_texts(name, opened.report, opened.folder, path, other):
         if target == "-":
             sys.stdout.write(text)

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pytest_skilleval.cases import dotted, leaks, load_case_file
+from pytest_skilleval.cases import dotted, leaks, load_cases
 from pytest_skilleval.documents import Loc, read_document
 from pytest_skilleval.errors import CaseMistake, SkillMistake
 from pytest_skilleval.model import Case, Lane, Skill
@@ -62,7 +62,7 @@ def read_suite(place: Place, paths: Sequence[Path], ids: Sequence[str]) -> Suite
     cases: list[Case] = []
     for path in _case_files(place, paths):
         try:
-            cases += load_case_file(path, root=place.root, anti_patterns=BUILT_IN)
+            cases += load_cases(path, root=place.root, anti_patterns=BUILT_IN).cases
         except CaseMistake as mistake:
             findings.append(Finding("mistake", "", str(mistake)))
     wanted = [case for case in cases if not ids or any(fnmatchcase(case.id, pattern) for pattern in ids)]
