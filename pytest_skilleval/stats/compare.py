@@ -13,9 +13,10 @@ from .findings import Comparison, Family, Group, GroupFinding, plain
 from .groups import compare_groups, missing_group, run_variance
 from .intervals import unit_values
 from .levels import DEFAULT_LEVELS, Levels
-from .overall import Draws, compare_overall, nothing_to_compare
+from .overall import compare_overall, nothing_to_compare
 from .paired import compare_paired
 from .permutation import RELABELLINGS
+from .sides import Draws
 
 __all__ = ["Method", "compare_arrays"]
 

@@ -11,7 +11,8 @@ from .groups import missing_group
 from .intervals import Interval, mean
 from .levels import Levels
 from .origin import RESAMPLES, SEED, paired_bootstrap
-from .overall import Draws, nothing_to_compare
+from .overall import nothing_to_compare
+from .sides import Draws
 
 __all__ = ["compare_paired"]
 
