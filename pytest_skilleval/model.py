@@ -263,6 +263,7 @@ class SnapshotCheck(CheckBase, TextConditions):
 
     kind: Literal["snapshot"]
     path: RelativePath
+    """The file."""
 
 
 class ScreenshotCheck(CheckBase):
@@ -270,8 +271,11 @@ class ScreenshotCheck(CheckBase):
 
     kind: Literal["screenshot"]
     path: RelativePath
+    """The file."""
     min_width: Annotated[int, Field(ge=1)] = 100
+    """Pixels."""
     min_height: Annotated[int, Field(ge=1)] = 50
+    """Pixels."""
 
 
 class RecordingCheck(CheckBase):
@@ -279,6 +283,7 @@ class RecordingCheck(CheckBase):
 
     kind: Literal["recording"]
     path: RelativePath
+    """The file."""
     matches: Regex | None = None
     """A pattern for the terminal text of an asciicast."""
     min_duration: Annotated[float, Field(ge=0)] = 0.0
@@ -290,6 +295,7 @@ class EventLogCheck(CheckBase):
 
     kind: Literal["event-log"]
     path: RelativePath
+    """The file, one JSON object a line."""
     events: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)]
     """Each holds fields (JMESPath) and the values that a line must have; `/x/` is a pattern."""
 
@@ -299,7 +305,9 @@ class BundleCheck(CheckBase):
 
     kind: Literal["bundle"]
     path: RelativePath = "proof"
+    """The folder."""
     profile: Literal["minimal", "reporting", "interactive"] = "minimal"
+    """What must be in it."""
 
 
 class PythonCheck(CheckBase):
@@ -315,6 +323,7 @@ class RubricCheck(CheckBase):
 
     kind: Literal["rubric"]
     statement: Annotated[str, Field(min_length=1)]
+    """What must be true of the trial."""
 
 
 Check = Annotated[
@@ -340,6 +349,7 @@ class WorkflowStep(Frozen):
     """Something that must, or must never, happen, possibly after something else."""
 
     id: Identifier
+    """Its name, unique in the case."""
     must: tuple[Regex, ...] = ()
     """Patterns that are each found in what the agent did (or planned, in the prompt lane)."""
     never: tuple[Regex, ...] = ()
@@ -347,15 +357,20 @@ class WorkflowStep(Frozen):
     after: tuple[Identifier, ...] = ()
     """Steps whose first match must come before this one's."""
     required: bool = True
+    """Whether the trial can pass without it."""
     weight: Weight = 1.0
+    """Its share among the steps."""
 
 
 class AntiPattern(Frozen):
     """A habit that is wrong however the task ends."""
 
     id: Identifier
+    """Its name, unique in the case."""
     patterns: Patterns
+    """Python regular expressions; one that is found and not negated is enough."""
     severity: Literal["info", "warning", "error"] = "warning"
+    """Only `error` fails the trial by itself."""
     fix: str = ""
     """What to do instead."""
 
@@ -366,14 +381,18 @@ class Artifact(Frozen):
     path: RelativePath
     """A `*` pattern relative to the workspace."""
     kind: Literal["text", "json", "screenshot", "recording", "video", "any"] = "any"
+    """What the files must really be, by their content."""
     min: Annotated[int, Field(ge=1)] = 1
+    """The least number of such files."""
 
 
 class SetupStep(Frozen):
     """A command that makes the workspace ready, before the agent starts."""
 
     run: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Program and arguments."""
     timeout: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    """Seconds."""
 
 
 class WorkspaceSpec(Frozen):
@@ -388,6 +407,7 @@ class WorkspaceSpec(Frozen):
     env: dict[str, str] = {}
     """Variables the agent gets besides the allow-list."""
     setup: tuple[SetupStep, ...] = ()
+    """Commands that make it ready, in order."""
 
 
 class Budget(Frozen):
@@ -398,7 +418,9 @@ class Budget(Frozen):
     steps: Annotated[int, Field(ge=1)] | None = None
     """Turns of the agent."""
     tokens: Annotated[int, Field(ge=1)] | None = None
+    """Tokens of output and of input that came from no cache."""
     cost_usd: Annotated[float, Field(gt=0)] | None = None
+    """US dollars, as the provider counts them."""
     on_timeout: Literal["fail", "error", "grade"] = "fail"
     """How an agent that was still working at the wall counts: as failed, as an error, or by its checks."""
 
@@ -422,14 +444,18 @@ class BundleSpec(Frozen):
     """The proof bundle that a dogfood case asks for."""
 
     path: RelativePath = "proof"
+    """The folder that the agent fills, relative to the workspace."""
     profile: Literal["minimal", "reporting", "interactive"] = "reporting"
+    """What must be in it."""
 
 
 class ReportSpec(Frozen):
     """The report inside the bundle."""
 
     path: RelativePath = "proof/report.md"
+    """The file, relative to the workspace."""
     sections: tuple[str, ...] = ("Summary", "Setup", "Steps", "Results", "Evidence", "Issues")
+    """Headings that it must have."""
     taxonomy: tuple[str, ...] = ()
     """Words with which findings are to be named."""
 
@@ -438,7 +464,9 @@ class Scoring(Frozen):
     """Weights and thresholds of a case's score, where the lane's own do not fit."""
 
     weights: dict[str, Weight] = {}
+    """Component to weight, for those that differ from the lane's."""
     pass_at: Share | None = None
+    """The least score that passes."""
 
 
 class CaseSpec(Frozen):
@@ -451,7 +479,9 @@ class CaseSpec(Frozen):
     skill: Annotated[str, Field(min_length=1)] = "none"
     """The skill that should be used; `none` = no skill should be."""
     category: Annotated[str, Field(min_length=1)] = "general"
+    """A group of cases, for `-m` and the report."""
     description: str = ""
+    """For people; does not enter the fingerprint."""
     prompt: Annotated[str, Field(min_length=1)]
     """What the agent is told."""
     context: str = ""
@@ -461,16 +491,21 @@ class CaseSpec(Frozen):
     workspace: WorkspaceSpec = WorkspaceSpec()
     budget: Budget = Budget()
     checks: tuple[Check, ...] = ()
+    """Facts about the finished workspace and transcript."""
     workflow: tuple[WorkflowStep, ...] = ()
+    """What must (not) happen, and in which order."""
     anti_patterns: tuple[str | AntiPattern, ...] = ()
     """Names of built-in ones, or own ones."""
     artifacts: tuple[Artifact, ...] = ()
+    """Files that the agent must leave."""
     expect: tuple[Regex, ...] = ()
     """Prompt lane: patterns that the answer must match."""
     forbid: tuple[Regex, ...] = ()
     """Prompt lane: patterns that it must not match."""
     bundle: BundleSpec | None = None
+    """Dogfood lane: the proof bundle that is asked for."""
     report: ReportSpec | None = None
+    """Dogfood lane: the report inside the bundle."""
     scoring: Scoring = Scoring()
     stale: RelativePath | None = None
     """A folder with the stale version of the skill."""

@@ -746,6 +746,17 @@ def test_the_schema_names_every_key_of_a_case() -> None:
     assert schema["$defs"]["CaseItem"].get("required") is None
 
 
+def test_every_key_of_the_schema_is_described() -> None:
+    definitions = case_schema()["$defs"]
+    bare = [
+        f"{name}.{key}"
+        for name, definition in definitions.items()
+        for key, value in definition.get("properties", {}).items()
+        if "description" not in value and "$ref" not in value
+    ]
+    assert bare == []
+
+
 def test_every_reference_of_the_schema_resolves_and_it_is_json() -> None:
     text = json.dumps(case_schema(), allow_nan=False)
     definitions = case_schema()["$defs"]

@@ -139,10 +139,10 @@ def assert_unique(cases: Iterable[Case], *, root: Path | None = None) -> None:
 def lane_of(path: Path, root: Path) -> Lane | None:
     """Return the lane whose name the nearest folder between a file and root bears, or None."""
     for folder in path.parents:
-        if folder.name in Lane.__members__.values():
-            return Lane(folder.name)
         if folder == root:
             break
+        if folder.name in Lane.__members__.values():
+            return Lane(folder.name)
     return None
 
 

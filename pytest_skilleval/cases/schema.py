@@ -16,6 +16,9 @@ def case_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a case file: one case, or `cases` with `defaults`."""
     case = CaseSpec.model_json_schema(ref_template="#/$defs/{model}")
     definitions: dict[str, Any] = case.pop("$defs")
+    for definition in definitions.values():
+        if (kind := definition.get("properties", {}).get("kind")) is not None:
+            kind.setdefault("description", "Which kind of check this is.")
     names_schema = {"type": "string", "description": "The address of this schema, for editors of JSON files."}
     item = copy.deepcopy(case)
     # With `defaults`, what a single case must have may stand there.
