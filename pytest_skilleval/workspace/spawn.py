@@ -41,6 +41,7 @@ class Spawner:
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
+        self._idle: socket.socket | None = None
         self._owner = os.getpid()
         self._foreign: object = None
 
@@ -58,11 +59,34 @@ class Spawner:
             SupervisionError: No supervisor could be started, or another trial holds this home.
         """
         check_home(home, base)
+        if (line := self._resting()) is not None:
+            try:
+                line.sendall(json.dumps({"lease": wire(home)}).encode() + b"\n")
+                return TrialLease(home, base, line, self._rest)
+            except (OSError, NoWordError):
+                line.close()  # somebody killed it meanwhile
         try:
-            return TrialLease(home, base, self._request(home))
+            return TrialLease(home, base, self._request(home), self._rest)
         except NoWordError:
             # Somebody killed the fork server, or the supervisor it had ready: once more with new ones.
-            return TrialLease(home, base, self._request(home))
+            return TrialLease(home, base, self._request(home), self._rest)
+
+    def _rest(self, line: socket.socket) -> None:
+        """Keep the line to a supervisor that has no trial, for the next one."""
+        with self._lock:
+            if self._idle is None and self._owner == os.getpid():
+                self._idle = line
+                return
+        line.close()
+
+    def _resting(self) -> socket.socket | None:
+        """Return the line to a supervisor that has no trial, or None; in a forked process it is not ours."""
+        with self._lock:
+            line, self._idle = self._idle, None
+        if line is not None and self._owner != os.getpid():
+            line.close()
+            return None
+        return line
 
     def close(self) -> None:
         """Let the fork server go, and wait until its last supervisor has ended."""
@@ -144,6 +168,9 @@ class Spawner:
         self._server, self._line, self._owner = server, ours, os.getpid()
 
     def _drop(self) -> None:
+        if self._idle is not None:
+            self._idle.close()
+            self._idle = None
         if self._line is not None:
             self._line.close()
         if self._server is not None:

@@ -2,12 +2,13 @@
 
 The worker's side is `spawn.py` and `trial_lease.py`; what is asked and answered is `command.py`.
 
-    worker                                supervisor (forked by the worker's fork server, one for each trial)
+    worker                                supervisor (forked by the worker's fork server)
     1. lease                          ->  locks <home>.lease, becomes sub-reaper, answers "ready"
     2. run, one command at a time     ->  starts it in a session of its own, reads its output,
                                           stops it at the wall, kills what it left, answers "ended"
        cancel, at any time            ->  kills at once, answers "ended"
-    3. release                        ->  kills, removes the home and the lease, answers "released", exits
+    3. release                        ->  kills, removes the home and the lease, answers "released"
+    4. lease, of the next home        ->  as 1, when it has proven the tree dead and the home gone; else it has exited
     *. end of file, or its worker's death, at any moment: kill, remove the home and the lease, exit
 
 Messages are JSON objects, one a line; paths, arguments and variables are file system bytes read as latin-1, so that
@@ -113,32 +114,54 @@ def stand_by(control: socket.socket, worker: int, *, portable: bool) -> NoReturn
 
 
 def supervise(link: Link, tree: GroupTree, home: bytes) -> None:
-    """Serve one trial until it is released or its worker is gone."""
+    """Serve one trial after the other until the worker is gone.
+
+    A supervisor that has proven its trial's tree dead and its home gone is as good as new; a fresh one costs a fork.
+    """
+    following: bytes | None = home
+    while following is not None:
+        following = _serve(link, tree, following)
+
+
+def _serve(link: Link, tree: GroupTree, home: bytes) -> bytes | None:
+    """Serve one trial until it is released; return the home of the next one, or None when there is none."""
     lease = Lease(home)
+    clean = False
     try:
         link.send({"ready": os.getpid()})
         while True:
-            while not link.has_message():
-                poll = select.poll()
-                for descriptor in link.descriptors():
-                    poll.register(descriptor, select.POLLIN)
-                for descriptor, _ in poll.poll():
-                    link.hear(descriptor)
-                tree.reap()
-            order = link.take()
+            order = _next_order(link, tree)
             if "run" in order:
                 link.send({"ended": Running(order["run"], home, tree, link).run()})
             elif "release" in order:
                 killed, dead = tree.kill(time.monotonic() + KILL_SECONDS)
                 problems = lease.close(remove_home=order["release"]["remove"])
                 link.send({"released": {"killed": killed, "dead": dead, "problems": problems}})
-                return
+                clean = dead and not problems
+                break
     except (WorkerLostError, ConnectionError):
         tree.kill(time.monotonic() + KILL_SECONDS)
         lease.close(remove_home=True)
+        return None
     except BaseException:
         tree.kill(time.monotonic() + KILL_SECONDS)  # a defect of ours must not leave an agent at work
         raise
+    try:
+        return fs_bytes(_next_order(link, tree)["lease"]) if clean else None
+    except (WorkerLostError, ConnectionError):
+        return None
+
+
+def _next_order(link: Link, tree: GroupTree) -> dict[str, Any]:
+    """Wait for an order, and take in children that end meanwhile."""
+    while not link.has_message():
+        poll = select.poll()
+        for descriptor in link.descriptors():
+            poll.register(descriptor, select.POLLIN)
+        for descriptor, _ in poll.poll():
+            link.hear(descriptor)
+        tree.reap()
+    return link.take()
 
 
 def _wake_at_child_end() -> int:

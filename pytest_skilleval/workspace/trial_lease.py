@@ -41,7 +41,9 @@ class TrialLease:
     trial started and removes the home.
     """
 
-    def __init__(self, home: Path, base: Path, line: socket.socket) -> None:
+    def __init__(
+        self, home: Path, base: Path, line: socket.socket, give_back: Callable[[socket.socket], None] | None = None
+    ) -> None:
         self.home = home
         self.keep = False
         """Set to leave the home in place at the end of the block, for somebody to look at."""
@@ -49,6 +51,7 @@ class TrialLease:
         """What could not be removed or proven dead at the end, a line each; the next run's sweep tries again."""
         self._base = base
         self._line = line
+        self._give_back = give_back
         self._inbox = b""
         self._lost = False
         self._last_words = ""
@@ -107,6 +110,9 @@ class TrialLease:
                 self._take_over()
             else:
                 self.problems = tuple(released["problems"])
+                if released["dead"] and not self.problems and not self._inbox and self._give_back is not None:
+                    # A supervisor without a trial serves the next one: a fresh one costs a fork.
+                    self._give_back(self._line.dup())
         except OSError:
             self._take_over()
         finally:
