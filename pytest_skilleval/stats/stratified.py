@@ -18,7 +18,7 @@ __all__ = ["MetricTest", "StratifiedTest", "Stratum", "stratified_test"]
 Floats = NDArray[np.float64]
 SCORE, PASS, STEADY = range(3)
 """The components: score, pass rate, and pass rate with each group in units of its own spread."""
-COUNTABLE = 20_000
+COUNTABLE = 4_000
 """Up to this many joint outcomes are counted; beyond, relabellings are drawn."""
 CHUNK = 16
 """Strata in one matrix product: 16 strata by 10,000 relabellings are 1 MB, which stays in the cache."""
