@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,3 +134,18 @@ def test_routing_gives_recall_false_triggers_and_precision_with_their_numbers():
     }
     assert found["recall"]["ci"] == pytest.approx([0.3006418423, 0.9544127392], abs=1e-9)  # Wilson 3 of 4, published
     assert routing([])["precision"]["rate"] is None
+
+
+def test_lane_and_flip_intervals_cover_the_truth_of_cases_like_these():
+    # 400 lanes of 12 cases whose rates are uniform: the true mean is 1/2, the true flip rate E[2p(1 - p)] is 1/3.
+    # 93 % less three standard errors of 400 draws is 89 %.
+    rng = np.random.default_rng(9)
+    for trials in (3, 5, 10):
+        held = {"lane": 0, "flips": 0}
+        for _ in range(400):
+            passes = rng.binomial(trials, rng.random(12))
+            lane = lane_rate((passes / trials).tolist(), 12 * trials)["ci"]
+            flips = flip_rate([(int(k), trials) for k in passes])["ci"]
+            held["lane"] += lane[0] <= 1 / 2 <= lane[1]
+            held["flips"] += flips[0] <= 1 / 3 <= flips[1]
+        assert min(held.values()) >= 0.89 * 400
