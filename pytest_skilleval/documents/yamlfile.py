@@ -254,7 +254,9 @@ def parse_yaml(text: str, name: object, *, strict: bool = True, first_line: int 
         try:
             root: yaml.Node | None = _LOADER(text).get_single_node()
         except yaml.MarkedYAMLError as exc:
-            raise CaseMistake(str(name), _mark_line(exc, first_line), "", _plain_words(exc, text)) from None
+            mark = exc.problem_mark or exc.context_mark
+            line = first_line + (mark.line if mark is not None else 0)
+            raise CaseMistake(str(name), line, "", _plain_words(exc, text)) from None
         except yaml.reader.ReaderError as exc:
             line = first_line + text.count("\n", 0, exc.position)
             raise CaseMistake(
@@ -277,11 +279,6 @@ def dotted(loc: Loc) -> str:
         else:
             parts.append(f"[{part[:60]!r}]")
     return "".join(parts)
-
-
-def _mark_line(exc: yaml.MarkedYAMLError, first_line: int) -> int:
-    mark = exc.problem_mark or exc.context_mark
-    return first_line + (mark.line if mark is not None else 0)
 
 
 def _plain_words(exc: yaml.MarkedYAMLError, text: str) -> str:
