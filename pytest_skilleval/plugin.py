@@ -117,7 +117,7 @@ def evals_of(config: pytest.Config) -> Evals:
                 config.stash[SETTINGS],
                 run=handed["run"],
                 token=handed["token"],
-                worker=os.environ.get("PYTEST_XDIST_WORKER", "main"),
+                worker=getattr(config, "workerinput", {}).get("workerid", "main"),
                 info=_info(handed["info"]),
                 providers={name: make for answer in reversed(answers) for name, make in answer.items()},
                 conditions=[one for answer in reversed(conditions) for one in answer],
