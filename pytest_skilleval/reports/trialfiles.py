@@ -11,6 +11,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from pytest_skilleval.model import TrialId
 from pytest_skilleval.records import TrialLine
@@ -49,6 +50,8 @@ class TrialFiles(NamedTuple):
     """Name and bytes of each file of the trial, sorted."""
     truncated: tuple[str, ...] = ()
     """Files of which only the head was read."""
+    bundle: str = ""
+    """Where its proof bundle's own page lies, relative to the run folder, ready for a link; empty without one."""
 
     def size(self, name: str) -> int:
         """Return the bytes of a file; 0 when it is not there."""
@@ -56,7 +59,7 @@ class TrialFiles(NamedTuple):
 
 
 def _folder(trial: TrialLine) -> str:
-    return f"trials/{TrialId(trial.lane, trial.case, trial.condition, trial.trial).folder}"
+    return f"trials/{_id(trial).folder}"
 
 
 def evidence_size(run_folder: Path, trial: TrialLine) -> int:
@@ -89,7 +92,21 @@ def read_trial(run_folder: Path | None, trial: TrialLine) -> TrialFiles:
         stderr=texts["stderr"],
         sizes=tuple(pair for pair in sizes if not pair[0].startswith(".")),
         truncated=tuple(shown for shown, size in sizes if shown in SHOWN and size > READ_BYTES),
+        bundle=_bundle(run_folder, trial),
     )
+
+
+def _bundle(run_folder: Path, trial: TrialLine) -> str:
+    try:
+        page = f"{_id(trial).bundle}/index.html"
+        within = not {"", ".", ".."} & set(page.split("/"))
+        return quote(page) if within and (run_folder / page).is_file() else ""
+    except (OSError, ValueError):
+        return ""  # no name of a file: too long, or with characters that none can hold
+
+
+def _id(trial: TrialLine) -> TrialId:
+    return TrialId(trial.lane, trial.case, trial.condition, trial.trial)
 
 
 def _text(path: Path) -> str:

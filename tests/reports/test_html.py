@@ -238,6 +238,28 @@ def test_a_trial_stands_beside_the_baselines_of_the_same_number(tmp_path: Path) 
     ]
 
 
+def test_a_proof_bundle_is_linked_where_its_page_is(tmp_path: Path) -> None:
+    line = trial("a b&c", "none", 1, lane="dogfood")
+    write_trial(tmp_path, line)
+    report = made((), {}, trials=[line])
+    assert "Proof bundle" not in as_html(report, tmp_path)
+    place = tmp_path / "bundles/dogfood/a b&c/none/t1"
+    place.mkdir(parents=True)
+    (place / "index.html").write_text("the bundle")
+    assert '<a href="bundles/dogfood/a%20b%26c/none/t1/index.html">Proof bundle</a>' in as_html(report, tmp_path)
+
+
+def test_a_bundle_outside_the_run_folder_is_not_linked(tmp_path: Path) -> None:
+    line = trial("..", "none", 1, lane="..")
+    write_trial(tmp_path / "run", line)
+    (tmp_path / "run/bundles").mkdir()
+    place = tmp_path / "none/t1"
+    place.mkdir(parents=True)
+    (place / "index.html").write_text("not ours")
+    assert (tmp_path / "run/bundles/../../none/t1/index.html").exists()
+    assert "Proof bundle" not in as_html(made((), {}, trials=[line]), tmp_path / "run")
+
+
 def test_a_long_text_is_cut_and_the_file_that_holds_it_is_named(tmp_path: Path) -> None:
     line = trial("greet", "none", 1)
     folder = write_trial(tmp_path, line, [{"type": "answer", "text": "x" * (html.TEXT_LIMIT + 500)}])
