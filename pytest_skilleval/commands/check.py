@@ -58,6 +58,7 @@ def run(arguments: Namespace) -> Answer:
     ids = [text for text in arguments.cases if not Path(text).exists()]
     suite = read_suite(place, paths, ids)
     if any(finding.kind == "mistake" for finding in suite.findings):
+        # pytest would refuse to start: nothing can be said of the others yet.
         return _answer(suite, {}, {}, suite.findings, strict=arguments.strict)
     workers = min(_MOST_WORKERS, os.cpu_count() or 1) if arguments.n is None else arguments.n
     runs: list[Lines] = []

@@ -137,7 +137,7 @@ def _cases(design: _Design, change: float, power: float) -> int | None:
 
 def _least_total(change: float) -> float:
     """Return the trials of one run, all groups together, below which the test cannot call a change so small."""
-    return -(-math.log2(DEFAULT_LEVELS.planned) // 1) / change
+    return math.ceil(-math.log2(DEFAULT_LEVELS.planned)) / change
 
 
 def _cost(report: Report) -> float | None:

@@ -20,10 +20,10 @@ __all__ = ["add_arguments", "run"]
 
 EXAMPLES = """\
 examples:
-  skilleval report latest                          what the terminal said at its end
-  skilleval report latest --format html            report.html into the run's folder
-  skilleval report main --format md=-              on stdout, as for a pull request
-  skilleval report latest --format junit=evals.xml a test case a group
+  skilleval report latest                            what the terminal said at its end
+  skilleval report latest --format html              report.html into the run's folder
+  skilleval report main --format md=-                on stdout, as for a pull request
+  skilleval report latest --format junit=evals.xml   a test case a group
 """
 FORMATS = ("json", "md", "html", "junit")
 

@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from pytest_skilleval import store, verdicts
 from pytest_skilleval.cli import main
+from pytest_skilleval.commands.place import Place
+from pytest_skilleval.commands.reference import settings_of
 from pytest_skilleval.journal import Journal, write_plan
 from pytest_skilleval.model import TrialId
 from pytest_skilleval.records import (
@@ -28,6 +31,7 @@ from pytest_skilleval.records import (
     TrialRecord,
     TrialTiming,
 )
+from pytest_skilleval.reports.render import as_json
 
 STARTED = 1_780_000_000.0
 """2026-05-28T20:26:40Z, counted by `date -u -d @1780000000`."""
@@ -160,9 +164,12 @@ class Shell:
         )
 
     def judged(self, name: str, results: Mapping[str, str], **more: Any) -> Path:
-        """Write a run by hand, and have it judged."""
+        """Write a run by hand, and the report.json that pytest would have written."""
         folder = self.run(name, results, **more)
-        assert self("rebuild", name).status in (0, 2)
+        gathered = store.gather(folder)
+        settings = settings_of(gathered.plan, Place(self.folder, self.output))
+        report = verdicts.judge(gathered.plan, gathered.entries, settings, finished="2026-05-28T21:00:00Z")
+        (folder / "report.json").write_text(as_json(report))
         return folder
 
 
@@ -185,6 +192,12 @@ def stub_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         assert done.returncode in (0, 1), done.stdout + done.stderr
     return folder
+
+
+@pytest.fixture
+def a_session() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run pytest in a folder, in a process of its own."""
+    return run_pytest
 
 
 def write_project(folder: Path) -> None:

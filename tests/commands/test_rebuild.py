@@ -67,7 +67,8 @@ def test_a_killed_run_is_interrupted_names_what_is_missing_and_ends_with_2(shell
 
 
 def test_rebuilding_twice_changes_nothing(shell: Shell) -> None:
-    run = shell.judged("r1", {"one:self-load": "pf.", "one:none": "fff"})
+    run = shell.run("r1", {"one:self-load": "pf.", "one:none": "fff"})
+    assert shell("rebuild", "r1").status == 2
     before = {name: (run / name).read_bytes() for name in FORMATS}
     assert shell("rebuild", "r1").status == 2
     assert {name: (run / name).read_bytes() for name in FORMATS} == before

@@ -17,7 +17,9 @@ RUN = "20260101T000000Z-aaaa"
 
 @pytest.fixture
 def run(shell: Shell) -> Path:
-    return shell.judged(RUN, {"one:self-load": "ppf", "one:none": "fff"})
+    folder = shell.judged(RUN, {"one:self-load": "ppf", "one:none": "fff"})
+    assert shell("rebuild", RUN).status == 0
+    return folder
 
 
 def test_without_a_format_it_says_what_the_terminal_said(shell: Shell, run: Path) -> None:
