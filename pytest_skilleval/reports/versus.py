@@ -80,6 +80,8 @@ class Versus(NamedTuple):
     controls: str
     """What the negative controls say; empty without any."""
     bootstrap: str
+    chance: str
+    """How many signals there are, and how many chance alone would show."""
     skills: tuple[str, ...]
     """Which version of each skill the agents of both runs could see."""
 
@@ -138,6 +140,7 @@ def versus(report: Report) -> Versus | None:
         changed=_names(found.get("changed")),
         controls=_controls(_mapping(overall.get("controls"))),
         bootstrap=_bootstrap(_mapping(overall.get("bootstrap"))),
+        chance=_chance(_mapping(_mapping(found.get("families")).get("deciding"))),
         skills=tuple(_skill(_mapping(row)) for row in _sequence(found.get("skills"))),
     )
 
@@ -192,6 +195,13 @@ def _needed(row: Mapping[str, Any]) -> str:
     ways = [numbers.count(trials, "trial") + " for each case"] if trials else []
     ways += [numbers.count(cases, "case")] if cases else []
     return f"to find {change:.2f}: {' or '.join(ways)}" if ways and change is not None else ""
+
+
+def _chance(family: Mapping[str, Any]) -> str:
+    up, down, expected = (_number(family.get(f"signals_{name}")) for name in ("up", "down", "expected"))
+    if up is None or down is None or expected is None:
+        return ""
+    return f"signals: {up:.0f} up and {down:.0f} down; chance alone would show {expected:.2g}"
 
 
 def _skill(row: Mapping[str, Any]) -> str:
