@@ -60,6 +60,7 @@ class Stage:
             raise
         self.exposure = Exposure()
         self.before: dict[str, str] = {}
+        self.after: dict[str, str] | None = None
         self.given: dict[str, bytes] = {}
 
     @property
@@ -134,6 +135,7 @@ class Stage:
             scratch=home.scratch,
             env={**home.env, **case.spec.workspace.env},
             budget=case.spec.budget,
+            sandboxed=self._bench.sandbox.kind != "none",
         )
 
     def _preload(self, skill: Skill) -> str:
@@ -194,13 +196,19 @@ class Stage:
             texts[1] = ended.message
         return CommandResult(ended.exit_status, texts[0], texts[1], ended.reason == "timeout")
 
+    def look(self) -> None:
+        """Remember what the agent left, before any check's command can change it."""
+        self.after = evidence.snapshot(self.workspace)
+
     def changed(self) -> bool:
         """Tell whether the agent left anything in its workspace."""
-        return evidence.snapshot(self.workspace) != self.before
+        return self.after is not None and self.after != self.before
 
     def changes(self) -> str:
         """Return what the agent added, changed and removed."""
-        return evidence.workspace_changes(self.workspace, self.before, evidence.snapshot(self.workspace), self.given)
+        if self.after is None:
+            return ""
+        return evidence.workspace_changes(self.workspace, self.before, self.after, self.given)
 
     def close(self) -> None:
         """End everything that still runs here, and remove the home; may be called twice."""

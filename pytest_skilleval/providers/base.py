@@ -65,6 +65,8 @@ class Ask:
     env: Mapping[str, str]
     """The allow-listed environment, without the provider's additions."""
     budget: Budget
+    sandboxed: bool = False
+    """Whether the command will run inside a sandbox of the runner's, in which an agent's own may not work."""
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,8 @@ class Codex(AgentCli):
         (config / "config.toml").write_text(self._config(ask), encoding="utf-8")
         secrets = self.copy_login(config / "auth.json")
         flags = ["exec", "--json", "--color", "never", "--skip-git-repo-check"]
-        if ask.kind is Kind.PLAN:
+        if ask.kind is Kind.PLAN and not ask.sandboxed:
+            # Its own sandbox needs user namespaces, which ours does not hand on: inside ours, ours is the wall.
             flags += ["--sandbox", "read-only"]
         else:
             flags += ["--dangerously-bypass-approvals-and-sandbox"]

@@ -178,8 +178,11 @@ def test_codex_gets_a_config_of_its_own_that_any_text_survives(agent, ask):
     assert launch.stdin.read_text() == question.prompt
 
 
-def test_codex_in_the_prompt_lane_may_not_write(agent, ask):
-    assert flag(agent("codex").prepare(ask(lane=Lane.PROMPT)), "--sandbox") == "read-only"
+def test_codex_in_the_prompt_lane_is_held_by_its_own_sandbox_unless_it_runs_inside_ours(agent, ask):
+    plan = ask(lane=Lane.PROMPT)
+    assert flag(agent("codex").prepare(plan), "--sandbox") == "read-only"
+    inside = agent("codex").prepare(replace(plan, sandboxed=True))
+    assert "--sandbox" not in inside.argv  # its own sandbox does not work inside another one
     assert "--dangerously-bypass-approvals-and-sandbox" in agent("codex").prepare(ask()).argv
 
 
