@@ -27,7 +27,7 @@ from pytest_skilleval.scoring.antipatterns import BUILT_IN
 from pytest_skilleval.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_skilleval.workbench import Workbench
@@ -56,11 +56,12 @@ class Evals:
 
     Args:
         bench: What all trials of this process share.
-        known_anti_patterns: Names that a case may use.
+        named: Files that the user named.
     """
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: Workbench, named: Collection[Path] = ()) -> None:
         self.bench = bench
+        self.named = frozenset(named)
         self._cases: dict[Path, list[Case]] = {}
 
     def cases(self, path: Path) -> list[Case]:
@@ -70,10 +71,25 @@ class Evals:
             UserMistake: The file, or the skill that it names, cannot be used.
         """
         if path not in self._cases:
-            self._cases[path] = case_files.load_case_file(
-                path, root=self.bench.settings.rootpath, conditions=self.bench.conditions, anti_patterns=BUILT_IN
-            )
+            self._cases[path] = self._load(path)
         return [case for case in self._cases[path] if self.selects(case)]
+
+    def _load(self, path: Path) -> list[Case]:
+        bench = self.bench
+        if self._may_be_anything(path) and case_files.sniff(path).kind is None:
+            return []
+        found = case_files.load_cases(
+            path, root=bench.settings.rootpath, conditions=bench.conditions, anti_patterns=BUILT_IN
+        )
+        bench.notes.update(dict.fromkeys(found.notes))
+        if found.skill_root is not None:
+            bench.add_skill_folder(found.skill_root)
+        return found.cases
+
+    def _may_be_anything(self, path: Path) -> bool:
+        """Tell whether a file is JSON in somebody's `evals` folder: only what the user named must be cases."""
+        lane = case_files.lane_of(path, self.bench.settings.rootpath)
+        return path not in self.named and path.suffix == ".json" and lane is None
 
     def selected(self) -> list[Case]:
         """Return the cases of all files that were read, as far as they are asked for."""

@@ -55,11 +55,10 @@ def write_aside(path: Path, data: bytes) -> None:
     Raises:
         OSError: The disk is full, or the folder is gone or read-only. The file's former content is then untouched.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    with contextlib.suppress(FileNotFoundError):
-        aside.unlink()
-    descriptor = os.open(aside, flags, 0o644)
+    # Plain strings: this runs twice a trial, and path objects cost as much as the system calls.
+    folder, name = os.path.split(path)
+    aside = f"{folder}/.{name}.{os.getpid()}"
+    descriptor = _open_aside(aside)
     try:
         try:
             view = memoryview(data)
@@ -68,15 +67,25 @@ def write_aside(path: Path, data: bytes) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        aside.replace(path)
+        os.replace(aside, path)  # noqa: PTH105
     except BaseException:
         with contextlib.suppress(OSError):
-            aside.unlink()
+            os.unlink(aside)  # noqa: PTH108
         raise
-    _sync_folder(path.parent)
+    _sync_folder(folder)
 
 
-def _sync_folder(folder: Path) -> None:
+def _open_aside(aside: str) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        return os.open(aside, flags, 0o644)
+    except FileExistsError:
+        # A process with our number was killed here once.
+        os.unlink(aside)  # noqa: PTH108
+        return os.open(aside, flags, 0o644)
+
+
+def _sync_folder(folder: str) -> None:
     descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     try:
         os.fsync(descriptor)
@@ -140,11 +149,11 @@ class Journal:
 
     def folder(self, trial: TrialId) -> Path:
         """Return the trial's folder, whether or not it is there."""
-        return self.run_folder / "trials" / trial.folder
+        return Path(f"{self.run_folder}/trials/{trial.folder}")
 
     def attempts(self, trial: TrialId) -> int:
         """Return how often a trial was started before."""
-        if not (self.folder(trial) / "intent.json").exists():
+        if not self.folder(trial).exists():
             return 0
         intent = self.read(trial).intent
         return intent.attempt if intent is not None else 1
@@ -152,7 +161,8 @@ class Journal:
     def write_intent(self, intent: Intent) -> Path:
         """Say that a trial is about to start, and return its folder."""
         folder = self.folder(TrialId(intent.lane, intent.case, intent.condition, intent.trial))
-        folder.mkdir(parents=True, exist_ok=True)
+        if intent.attempt == 1:
+            folder.mkdir(parents=True, exist_ok=True)
         write_sealed(folder / "intent.json", intent.model_dump(mode="json", by_alias=True))
         return folder
 

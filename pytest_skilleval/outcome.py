@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_skilleval.errors import ErrorClass
+from pytest_skilleval.journal import Entry, Journal, read_plan
 from pytest_skilleval.options import SETTINGS
-from pytest_skilleval.records import Outcome, TrialRecord
+from pytest_skilleval.records import Outcome, PlannedTrial, ProviderInfo, TrialError, TrialRecord, TrialTiming
 from pytest_skilleval.trial import TrialErrored, TrialFailed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_skilleval.options import Settings
     from pytest_skilleval.trial import Trial
 
-__all__ = ["RECORD", "Idle", "attach", "settle", "spare"]
+__all__ = ["RECORD", "Idle", "after_death", "attach", "settle", "spare"]
 
 RECORD: pytest.StashKey[TrialRecord] = pytest.StashKey()
 REPORT_KEY = "skilleval"
@@ -76,8 +80,11 @@ def _failure_text(record: TrialRecord) -> str:
 def attach(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     """Put a short copy of the record on the report of the call phase."""
     record = item.stash.get(RECORD, None)
-    if record is None or call.when != "call":
-        return
+    if record is not None and call.when == "call":
+        _put(report, record, item.config.stash[SETTINGS])
+
+
+def _put(report: pytest.TestReport, record: TrialRecord, settings: Settings) -> None:
     short = {
         "key": record.id.key,
         "outcome": record.outcome.value,
@@ -86,11 +93,70 @@ def attach(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRe
         "tokens": _total(record),
         "cost_usd": record.cost_usd,
         "error": record.error.error_class.value if record.error else None,
-        "missed": is_missed(record, item.config.stash[SETTINGS]),
+        "missed": is_missed(record, settings),
     }
     text = json.dumps(short, ensure_ascii=True)
     setattr(report, REPORT_KEY, text)
     report.user_properties.append((REPORT_KEY, text))
+
+
+def after_death(folder: Path, report: pytest.TestReport, settings: Settings, *, reported: bool) -> None:
+    """Settle the trial of a worker that died, and let xdist's report of the crash say what the journal says.
+
+    A worker may die between the record and the report of a trial: then the trial has its result.
+
+    Args:
+        folder: The run folder.
+        report: Of the crash.
+        settings: What the user asked for.
+        reported: Whether the trial's own report came home.
+
+    Raises:
+        OSError: The record could not be written; the trial is missing then.
+    """
+    plan = read_plan(folder)
+    planned = next((trial for trial in plan.trials if trial.nodeid == report.nodeid), None)
+    if planned is None:
+        return  # an ordinary test
+    journal = Journal(folder, plan.run)
+    entry = journal.read(planned.id)
+    attempt = entry.intent.attempt if entry.intent else 1
+    record = entry.record
+    if record is None or record.timing.attempt < attempt:
+        record = _died(plan.run, plan.provider, planned, entry)
+        journal.write_record(record)
+    _put(report, record, settings)
+    passed = reported or record.outcome is Outcome.PASSED
+    report.when = "teardown" if reported else "call"
+    report.outcome = "passed" if passed else "failed"
+    report.longrepr = None if passed else f"{record.id.key}: {record.reason}"
+
+
+def _died(run: str, provider: ProviderInfo, planned: PlannedTrial, entry: Entry) -> TrialRecord:
+    intent = entry.intent
+    message = (
+        f"its worker {intent.worker} (process {intent.pid}) died"
+        if intent
+        else "its worker died before the trial began"
+    )
+    return TrialRecord(
+        run=run,
+        lane=planned.lane,
+        case=planned.case,
+        condition=planned.condition,
+        trial=planned.trial,
+        outcome=Outcome.ERROR,
+        reason=message,
+        control=planned.control,
+        category=planned.category,
+        skill=planned.skill,
+        fingerprint=planned.fingerprint,
+        provider=provider,
+        error=TrialError(error_class=ErrorClass.WORKER_DIED, message=message),
+        timing=TrialTiming(started=intent.started, worker=intent.worker, pid=intent.pid, attempt=intent.attempt)
+        if intent
+        else TrialTiming(),
+    )
 
 
 def is_missed(record: TrialRecord, settings: Settings) -> bool:

@@ -125,7 +125,7 @@ def evals_of(config: pytest.Config) -> Evals:
         )
         bench.scheduled = handed["scheduled"]
         bench.decisions = {tuple(group): most for group, most in handed["decisions"]}
-        config.stash[EVALS] = Evals(bench)
+        config.stash[EVALS] = Evals(bench, _roots(config))
         config.pluginmanager.register(Trials(config.stash[EVALS]), "skilleval-trials")
     return config.stash[EVALS]
 
@@ -137,7 +137,10 @@ def _info(handed: Any) -> Any:
 
 
 def is_case_file(path: Path, settings: Settings, *, named: bool) -> bool:
-    """Tell whether a file is collected as a case file: in a lane folder, `*.case.yaml` below, or named by the user."""
+    """Tell whether a file is collected as a case file.
+
+    In a lane folder, `*.case.yaml` below, JSON in an `evals` folder below, or named by the user.
+    """
     if path.suffix not in _SUFFIXES:
         return False
     if named:
@@ -145,9 +148,15 @@ def is_case_file(path: Path, settings: Settings, *, named: bool) -> bool:
     for folder in settings.paths:
         if path.parent.parent == folder and path.parent.name in options.LANES:
             return True
-        if path.name.endswith((".case.yaml", ".case.yml")) and path.is_relative_to(folder):
+        below = path.is_relative_to(folder)
+        if below and (path.name.endswith((".case.yaml", ".case.yml")) or is_foreign_place(path) or path == folder):
             return True
     return False
+
+
+def is_foreign_place(path: Path) -> bool:
+    """Tell whether a file lies where skills keep their evals."""
+    return path.suffix == ".json" and path.parent.name in ("evals", "evaluations")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -264,15 +273,21 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def _case_files(config: pytest.Config) -> Iterator[Path]:
     """Yield the case files that the session's arguments reach, without importing what reads them."""
     settings = config.stash[SETTINGS]
-    roots = [(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args]
-    for root in dict.fromkeys(roots):
+    roots = _roots(config)
+    for root in roots:
         if root.is_file() and is_case_file(root, settings, named=True):
             yield root
     for folder in settings.paths:
-        for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+        for path in sorted(folder.rglob("*")) if folder.is_dir() else [folder]:
             reached = any(path.is_relative_to(root) and path != root for root in roots)
             if reached and is_case_file(path, settings, named=False) and not _ignored(config, path):
                 yield path
+
+
+def _roots(config: pytest.Config) -> list[Path]:
+    """Return what the session's arguments name, in order."""
+    places = ((config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args)
+    return list(dict.fromkeys(places))
 
 
 def _ignored(config: pytest.Config, path: Path) -> bool:
@@ -423,12 +438,27 @@ class Tally:
 
     def __init__(self) -> None:
         self.red = 0
+        self.home: set[str] = set()
+        """Node ids whose own report is home."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count a report."""
         text = getattr(report, REPORT_KEY, None)
+        if text is not None:
+            self.home.add(report.nodeid)
         if report.failed and not (text and json.loads(text)["missed"]):
             self.red += 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(crashitem: str, report: pytest.TestReport, sched: Any) -> None:
+    """Settle the trial of a worker that died: the journal goes before what xdist says."""
+    config = sched.config
+    folder = config.stash[SETTINGS].output / config.stash[HANDOVER]["run"]
+    if folder.is_dir():
+        from pytest_skilleval import outcome
+
+        outcome.after_death(folder, report, config.stash[SETTINGS], reported=crashitem in config.stash[TALLY].home)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -9,8 +9,8 @@ hands out one trial at a time:
 3. The next pair wakes it.
 
 Which trial comes next: of those whose caps have room, the bottleneck's first (a capped resource that needs longer than
-the workers as a whole), then the longest expected, then as planned. A case's trials share one expected duration, so that
-its conditions stay interleaved: a drift during the run must not become a lift.
+the workers as a whole), then the longest expected, then as planned. A case's trials share one expected duration, so
+that its conditions stay interleaved: a drift during the run must not become a lift.
 """
 
 from __future__ import annotations

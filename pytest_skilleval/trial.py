@@ -218,6 +218,7 @@ class Trial:
                 message=ended.message,
                 duration_s=ended.duration,
             )
+        stage.look()
         course.answer = Answer(*provider.read(ask, output))
         transcript = course.answer.transcript
         path = self._folder / "transcript.jsonl"

@@ -68,6 +68,7 @@ class Workbench:
         self.environ = dict(os.environ)
         self.conditions = CONDITIONS | {condition.name: condition for condition in conditions}
         self.notes: dict[str, None] = {}
+        self._skill_folders: list[Path] = []
         self.scheduled = False
         """Whether the plugin's own scheduler hands out the trials."""
         self.events: list[str] = []
@@ -155,7 +156,13 @@ class Workbench:
     @cached_property
     def skills(self) -> dict[str, Skill]:
         """The skills under test by name."""
-        return find_skills(self.settings.skills)
+        return find_skills((*self.settings.skills, *self._skill_folders))
+
+    def add_skill_folder(self, folder: Path) -> None:
+        """Take in the skill that a file of evals belongs to."""
+        if folder not in self._skill_folders:
+            self._skill_folders.append(folder)
+            self.__dict__.pop("skills", None)
 
     def skill_of(self, case: Case) -> Skill | None:
         """Return the case's skill as it is now.

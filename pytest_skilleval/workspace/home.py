@@ -106,8 +106,11 @@ def make_home(base: Path, run: str, name: str, environ: Mapping[str, str]) -> Ho
     _own(base)
     # Plain strings: this runs once a trial, and path objects cost more than the system calls.
     root = f"{base}/{run}/{name}"
-    (base / run).mkdir(mode=0o700, exist_ok=True)
-    os.mkdir(root, mode=0o700)  # noqa: PTH102
+    try:
+        os.mkdir(root, mode=0o700)  # noqa: PTH102
+    except FileNotFoundError:
+        (base / run).mkdir(mode=0o700, exist_ok=True)
+        os.mkdir(root, mode=0o700)  # noqa: PTH102
     home, tmp, work, scratch = (f"{root}/{part}" for part in ("home", "tmp", "work", "scratch"))
     for folder in (home, tmp, work, scratch):
         os.mkdir(folder)  # noqa: PTH102

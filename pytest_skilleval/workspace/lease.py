@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import functools
 import itertools
 import os
 import stat
@@ -29,19 +30,26 @@ def check_home(home: Path, base: Path) -> None:
 
     if not home.is_absolute() or not base.is_absolute():
         raise NotOursError(f"the home {home} and its base {base} must be absolute paths")
-    real_base = os.path.realpath(base)
+    real_base = _real(os.fspath(base), _current_folder())
     if real_base == "/":
         raise NotOursError("the base of temporary homes is the root folder; give a folder of its own")
-    real = os.path.join(os.path.realpath(home.parent), home.name)  # noqa: PTH118 - the last part is not followed
+    parent = os.fspath(home.parent)
+    real = os.path.join(_real(parent, _current_folder()), home.name)  # noqa: PTH118 - the last part is not followed
     if home.name in {"", ".", ".."} or not real.startswith(real_base + "/"):
         raise NotOursError(f"the home {home} is not below the base {base}")
+    here = _current_folder()
     for name, precious in (
         ("the folder for temporary files", tempfile.gettempdir()),
         ("the user's home", os.path.expanduser("~")),  # noqa: PTH111 - realpath takes both
-        ("the current folder", _current_folder()),
+        ("the current folder", here),
     ):
-        if (os.path.realpath(precious) + "/").startswith(real + "/"):
+        if (_real(precious, here) + "/").startswith(real + "/"):
             raise NotOursError(f"the home {home} is or contains {name} ({precious})")
+
+
+@functools.lru_cache(maxsize=64)
+def _real(path: str, _here: str) -> str:
+    return os.path.realpath(path)
 
 
 def _current_folder() -> str:

@@ -232,4 +232,6 @@ def _order(command: Command, home: Path) -> dict[str, object]:
 
 def wire(text: str | Path) -> str:
     """Return file system bytes as latin-1 text, which any locale on the other side reads the same."""
+    if isinstance(text, str) and text.isascii():
+        return text
     return os.fsencode(text).decode("latin-1")
