@@ -60,9 +60,9 @@ def share_axis() -> Axis:
 
 
 def difference_axis(intervals: Iterable[Interval], values: Iterable[float | None] = ()) -> Axis:
-    """Return a symmetric axis that holds all differences: as narrow as ±0.1, 0.2, 0.5 or 1 allows."""
+    """Return a symmetric axis that holds all differences: as narrow as ±0.1, 0.2, 0.3, 0.5 or 1 allows."""
     bounds = [abs(bound) for interval in intervals if interval is not None for bound in interval]
     bounds += [abs(value) for value in values if value is not None]
     most = max((bound for bound in bounds if math.isfinite(bound)), default=0.0)
-    reach = next((reach for reach in (0.1, 0.2, 0.5, 1.0) if most <= reach), 1.0)
+    reach = next((reach for reach in (0.1, 0.2, 0.3, 0.5, 1.0) if most <= reach), 1.0)
     return _axis(-reach, reach, 4, 0.0, "{:+.2g}")

@@ -14,7 +14,14 @@ def test_a_share_lies_between_the_edges_of_its_axis() -> None:
 
 @pytest.mark.parametrize(
     ("interval", "reach"),
-    [((-0.03, 0.09), 0.1), ((-0.2, 0.1), 0.2), ((0.1, 0.21), 0.5), ((-0.9, 0.1), 1.0), ((-1.5, 0), 1.0)],
+    [
+        ((-0.03, 0.09), 0.1),
+        ((-0.2, 0.1), 0.2),
+        ((0.1, 0.21), 0.3),
+        ((-0.31, 0), 0.5),
+        ((-0.9, 0.1), 1.0),
+        ((-1.5, 0), 1.0),
+    ],
 )
 def test_a_difference_axis_is_as_narrow_as_its_intervals_allow(interval: tuple[float, float], reach: float) -> None:
     axis = difference_axis([interval, None])
