@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_skilleval.options import Settings
     from pytest_skilleval.records import ProviderInfo
 
-__all__ = ["Workbench"]
+__all__ = ["Workbench", "provider_table"]
 
 
 class Workbench:
@@ -103,7 +103,7 @@ class Workbench:
                 seed=chosen.seed,
                 environ=self.environ,
                 rootpath=chosen.rootpath,
-                options=_provider_table(chosen.rootpath, name),
+                options=provider_table(chosen.rootpath, name),
                 record=chosen.record,
                 replay=chosen.replay,
             ),
@@ -333,7 +333,7 @@ def _short(path: Path, root: Path) -> str:
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
 
 
-def _provider_table(root: Path, name: str) -> dict[str, Any]:
+def provider_table(root: Path, name: str) -> dict[str, Any]:
     """Return `[tool.skilleval.providers.<name>]` of pyproject.toml, or nothing."""
     path = root / "pyproject.toml"
     if not re.fullmatch(r"[\w.-]+", name) or not path.is_file():
