@@ -22,7 +22,7 @@ class Levels:
             not in [0, 1].
     """
 
-    overall: float = 0.034
+    overall: float = 0.032
     """Of the overall test, when the groups can spend nothing."""
     cases: float = 0.025
     """False discovery rate among the groups that decide: a group's q must not exceed it."""
