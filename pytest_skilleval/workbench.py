@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import tomllib
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,8 @@ from pytest_skilleval.providers.base import Provider, ProviderSettings
 from pytest_skilleval.providers.classes import Retry
 from pytest_skilleval.skills import find_skills, stale_skill
 from pytest_skilleval.slots import Slots
-from pytest_skilleval.workspace.home import Home, home_base
+from pytest_skilleval.workspace.home import Home, home_base, own_base
+from pytest_skilleval.workspace.lease import Lease
 from pytest_skilleval.workspace.sandbox import Sandbox, SandboxPlan, SandboxUnavailable, detect
 from pytest_skilleval.workspace.spawn import Spawner
 from pytest_skilleval.workspace.sweep import sweep
@@ -76,6 +77,7 @@ class Workbench:
         """Group to the most passes with which its gate is red; filled for early stopping."""
         self._held: int | None = None
         self._watch: Watch | None = None
+        self._scratch: Lease | None = None
         self.warnings: tuple[str, ...] = ()
         self._providers = providers or {}
         self._info = info
@@ -126,7 +128,7 @@ class Workbench:
         """
         if not self.provider.paid and self.settings.sandbox == "auto":
             # The built-in simulations run only the project's own scripts; a sandbox would only make them slower.
-            return detect("off")
+            return replace(detect("off"), reason="a simulated agent needs none")
         try:
             return detect(self.settings.sandbox)
         except SandboxUnavailable as error:
@@ -257,10 +259,10 @@ class Workbench:
 
     @cached_property
     def scratch(self) -> Path:
-        """A folder for this process, removed at its end."""
+        """A folder for this process, removed at its end; when it is killed, by whoever sweeps next."""
         folder = self.base / self.run / f"scratch-{os.getpid()}"
-        self.base.mkdir(mode=0o700, exist_ok=True)
-        folder.parent.mkdir(mode=0o700, exist_ok=True)
+        own_base(self.base)
+        self._scratch = Lease(os.fsencode(folder))
         folder.mkdir(mode=0o700)
         return folder
 
@@ -314,16 +316,15 @@ class Workbench:
             self._held = None
         if (spawner := self.__dict__.pop("spawner", None)) is not None:
             spawner.close()
-        if (scratch := self.__dict__.pop("scratch", None)) is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
+        if self._scratch is not None:
+            self._scratch.close(remove_home=True)
+            self._scratch = None
+            del self.scratch
         base = self.__dict__.get("base")
         if base is None or not base.is_dir():
             return
-        if self.worker == "main":
-            # Workers that were killed leave folders behind; their supervisors have removed the homes by now.
-            for left in (base / self.run).glob("scratch-*"):
-                shutil.rmtree(left, ignore_errors=True)
-            sweep(base)
+        # Processes that were killed leave folders behind; of a killed controller only workers are left to see to it.
+        sweep(base)
         for folder in (base / self.run, base):
             with contextlib.suppress(OSError):
                 folder.rmdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -368,3 +369,15 @@ def test_workspaces_are_kept_when_asked_for(project: Project) -> None:
     project.run("--skilleval-keep", "all")
     (kept,) = project.path.glob(".skilleval/runs/*/trials/*/workspace/out.txt")
     assert kept.read_text() == "hello\n"
+
+
+def test_a_debugger_opens_at_a_failed_trial(project: Project) -> None:
+    project.write(
+        "test_case.py",
+        PYTHON_CASE.replace('"greeter", conditions=["none", "self-load"]', '"none", conditions=["none"]'),
+    )
+    done = project.pytester.run(
+        sys.executable, "-m", "pytest", "-p", "no:randomly", "--pdb", "test_case.py", stdin=b"p 40 + 2\nq\n"
+    )
+    assert "the control is wrong" in done.stdout.str()
+    assert "42" in done.outlines or any(row.endswith(" 42") for row in done.outlines)
