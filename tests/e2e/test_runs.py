@@ -106,8 +106,12 @@ def test_four_conditions_of_six_cases_give_trigger_rate_tokens_and_lifts(agent, 
     for name in names:
         for condition, rate in (("none", 0.0), ("self-load", 1.0), ("preloaded", 1.0), ("stale", 0.0)):
             assert group(report, condition, name)["pass_rate"]["rate"] == rate, (name, condition)
-    assert report["routing"]["recall"]["rate"] == 1.0
-    lifts = {row["metric"]: row["value"] for row in report["lift"] if row["lane"] == "execution"}
+    loads = dict.fromkeys(("none", "self-load", "preloaded", "stale"), 0)
+    for path in project.glob(".skilleval/runs/*/trials/*/record.json"):
+        record = json.loads(path.read_text())["body"]
+        loads[record["condition"]] += [use["name"] for use in record["skills_used"]] == ["greeter"]
+    assert loads == {"none": 0, "self-load": 18, "preloaded": 0, "stale": 18}
+    lifts = {row["metric"]: row["value"] for row in report["lift"] if row["of"] == "pass_rate"}
     assert (lifts["realised"], lifts["oracle"], lifts["routing_gap"], lifts["stale_harm"]) == (1.0, 1.0, 0.0, 0.0)
     # Three answers with a load, two without.
     assert group(report, "self-load", "ada")["tokens"]["output"] == pytest.approx(40)
