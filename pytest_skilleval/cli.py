@@ -23,6 +23,7 @@ __all__ = ["COMMANDS", "command_line", "main"]
 COMMANDS = {
     "init": ("init", "Write a first case, and what it needs, into this project"),
     "check": ("check", "Tell whether cases and skills are sound; runs the oracle and the no-op over them"),
+    "doctor": ("doctor", "Show what a real agent would see of the skills in each condition, for nothing"),
     "list": ("runs", "List the runs, newest first"),
     "report": ("report", "Show a run again, or write a report of it in another format"),
     "rebuild": ("rebuild", "Judge a run anew from its journal alone and write its reports"),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_skilleval import store
 from pytest_skilleval.errors import UserMistake
+from pytest_skilleval.model import Case
 from pytest_skilleval.records import Outcome, Report, TrialLine
 from pytest_skilleval.reports import numbers
 
@@ -62,7 +65,7 @@ def run(arguments: Namespace) -> Answer:
         return _answer(suite, {}, {}, suite.findings, strict=arguments.strict)
     workers = min(_MOST_WORKERS, os.cpu_count() or 1) if arguments.n is None else arguments.n
     runs: list[Lines] = []
-    with tempfile.TemporaryDirectory(prefix="skilleval-check-") as folder:
+    with _stoppable(), tempfile.TemporaryDirectory(prefix="skilleval-check-") as folder:
         for provider in ("oracle", "noop"):
             _tell(f"{provider}: {numbers.count(len(suite.cases), 'case')} ...")
             runs.append(lines_by_case(_simulate(provider, Path(folder) / provider, paths, ids, workers)))
@@ -75,6 +78,24 @@ def _tell(line: str) -> None:
     """Say what goes on, to somebody who waits."""
     if sys.stderr.isatty():
         sys.stderr.write(f"{line}\n")
+
+
+class _TerminatedError(KeyboardInterrupt):
+    """This program is to end, by a signal that pytest has not seen."""
+
+
+@contextlib.contextmanager
+def _stoppable() -> Iterator[None]:
+    """Let SIGTERM end what was started, like Ctrl-C."""
+
+    def end(_number: int, _frame: object) -> None:
+        raise _TerminatedError
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _simulate(provider: str, output: Path, paths: Sequence[Path], ids: Sequence[str], workers: int) -> Report:
@@ -103,9 +124,14 @@ def _simulate(provider: str, output: Path, paths: Sequence[Path], ids: Sequence[
     ) as process:
         try:
             out, err = process.communicate()
-        except KeyboardInterrupt:
-            # The terminal has sent it the same signal: it stops its trials and says so in its journal.
-            process.communicate(timeout=_PATIENCE_S)
+        except KeyboardInterrupt as stop:
+            # Ctrl-C reaches it by itself, from the terminal; a second one would cut its cleaning up short.
+            if isinstance(stop, _TerminatedError):
+                process.send_signal(signal.SIGINT)
+            try:
+                process.communicate(timeout=_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
             raise
     reports = sorted((output / "runs").glob("*/report.json"))
     if not reports:
@@ -134,7 +160,8 @@ def _relative(path: Path, root: Path) -> str:
 
 def _answer(suite: Suite, oracle: Lines, noop: Lines, findings: Sequence[Finding], *, strict: bool) -> Answer:
     keys = sorted({*oracle, *noop, *((case.lane.value, case.id) for case in suite.cases)})
-    rows = [_row(key, oracle.get(key, []), noop.get(key, []), findings) for key in keys]
+    asked = {(case.lane.value, case.id): _asked(case) for case in suite.cases}
+    rows = [_row(key, asked.get(key, 0), oracle.get(key, []), noop.get(key, []), findings) for key in keys]
     kinds = ("mistake", "broken", "impossible", "cannot fail", "leak", "skill", "unproven")
     counts: dict[str, int] = {kind.replace(" ", "_"): sum(one.kind == kind for one in findings) for kind in kinds}
     broken = {finding.case or finding.message for finding in findings if finding.spoils}
@@ -150,13 +177,23 @@ def _answer(suite: Suite, oracle: Lines, noop: Lines, findings: Sequence[Finding
     return Answer(value, [*_table(rows), *_lines(findings), _summary(value)], NOT_GOOD if bad else FINE)
 
 
+def _asked(case: Case) -> int:
+    """Return how many things a case looks at."""
+    spec = case.spec
+    return sum(map(len, (spec.checks, spec.workflow, spec.artifacts, spec.expect, spec.forbid)))
+
+
 def _row(
-    key: tuple[str, str], oracle: Sequence[TrialLine], noop: Sequence[TrialLine], findings: Sequence[Finding]
+    key: tuple[str, str],
+    checks: int,
+    oracle: Sequence[TrialLine],
+    noop: Sequence[TrialLine],
+    findings: Sequence[Finding],
 ) -> dict[str, Any]:
     return {
         "lane": key[0],
         "case": key[1],
-        "checks": len({check.id for line in oracle for check in line.checks}),
+        "checks": checks,
         "oracle": _outcomes(oracle),
         "noop": _outcomes(noop),
         "findings": sum(finding.case == ":".join(key) for finding in findings),

@@ -9,7 +9,7 @@ from pytest_skilleval.errors import OptionMistake
 from pytest_skilleval.skills import is_skill_folder, load_skill
 
 from .answer import Answer
-from .place import Place, add_output, place_of
+from .place import CASE_FOLDERS, SKILL_FOLDERS, Place, add_output, place_of
 
 __all__ = ["add_arguments", "run"]
 
@@ -98,7 +98,7 @@ def run(arguments: Namespace) -> Answer:
     """Write what is not there yet."""
     place = place_of(arguments)
     skill = _skill(place, arguments.skill)
-    folder = Path(place.listed("skilleval_paths", ("cases",))[0]) / "execution"
+    folder = Path(place.listed("skilleval_paths", CASE_FOLDERS)[0]) / "execution"
     files: dict[Path, str] = {}
     if skill is None:
         skill = SAMPLE
@@ -134,12 +134,12 @@ def _skill(place: Place, wanted: str | None) -> str | None:
         SkillMistake: It cannot be used as it is.
     """
     folders = []
-    for text in place.listed("skilleval_skills", ("skills", ".claude/skills", ".agents/skills")):
+    for text in place.listed("skilleval_skills", SKILL_FOLDERS):
         top = place.root / text
         folders += [path for path in sorted(top.iterdir()) if is_skill_folder(path)] if top.is_dir() else []
     names = [load_skill(folder).name for folder in folders]
     if wanted is not None and wanted not in names:
-        known = ", ".join(names) or "no skill in skills, .claude/skills, .agents/skills"
+        known = ", ".join(names) or f"no skill in {', '.join(SKILL_FOLDERS)}"
         raise OptionMistake(
             f"--skill {wanted}: is not there (there are: {known}); write skills/{wanted}/SKILL.md first"
         )

@@ -9,9 +9,13 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Place", "add_output", "place_of"]
+__all__ = ["CASE_FOLDERS", "SKILL_FOLDERS", "Place", "add_output", "place_of"]
 
 RUNS = Path(".skilleval/runs")
+CASE_FOLDERS = ("cases",)
+"""Where cases lie unless `skilleval_paths` says otherwise."""
+SKILL_FOLDERS = ("skills", ".claude/skills", ".agents/skills")
+"""Where skills under test lie unless `skilleval_skills` says otherwise."""
 _MARKS = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml")
 """The files that make a folder a project, the first that is there being the one pytest reads."""
 

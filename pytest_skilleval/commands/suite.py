@@ -15,7 +15,7 @@ from pytest_skilleval.scoring.antipatterns import BUILT_IN
 from pytest_skilleval.scoring.patterns import search
 from pytest_skilleval.skills import is_skill_folder, load_skill
 
-from .place import Place
+from .place import CASE_FOLDERS, SKILL_FOLDERS, Place
 
 __all__ = ["Finding", "Kind", "Suite", "read_suite"]
 
@@ -72,7 +72,7 @@ def read_suite(place: Place, paths: Sequence[Path], ids: Sequence[str]) -> Suite
 
 def _case_files(place: Place, paths: Sequence[Path]) -> Iterator[Path]:
     """Yield the files that pytest would collect as case files."""
-    folders = [place.root / text for text in place.listed("skilleval_paths", ("cases",))]
+    folders = [place.root / text for text in place.listed("skilleval_paths", CASE_FOLDERS)]
     yield from (path.resolve() for path in paths if path.is_file())
     for folder in folders:
         for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
@@ -104,7 +104,7 @@ def _skills(place: Place) -> tuple[dict[str, Skill], list[Finding]]:
 
 
 def _skill_folders(place: Place) -> Iterator[Path]:
-    for text in place.listed("skilleval_skills", ("skills", ".claude/skills", ".agents/skills")):
+    for text in place.listed("skilleval_skills", SKILL_FOLDERS):
         top = place.root / text
         if not top.is_dir():
             continue

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -160,3 +165,29 @@ def test_nothing_to_check_is_said(shell: Shell, temp: Path) -> None:
     said = shell("check")
     assert said.status == 4
     assert "no case" in said.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_check_that_is_stopped_leaves_no_process_and_no_folder(shell: Shell, temp: Path, number: int) -> None:
+    write(shell, "skills/greeter/SKILL.md", SKILL)
+    write(shell, "cases/execution/hello.sh", f"echo $$ > {shell.folder}/pid\nexec sleep 300\n")
+    write(shell, "cases/execution/slow.yaml", case(conditions=["none"]))
+    command = [sys.executable, "-m", "pytest_skilleval.cli", "check", "-n", "0"]
+    with subprocess.Popen(
+        command, cwd=shell.folder, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        deadline = time.monotonic() + 120
+        while not (shell.folder / "pid").exists() or not (shell.folder / "pid").read_text().strip():
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.05)
+        agent = int((shell.folder / "pid").read_text())
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)  # as a terminal does
+        else:
+            process.send_signal(number)
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert err == "skilleval: stopped\n"
+    with pytest.raises(ProcessLookupError):
+        os.kill(agent, 0)
