@@ -50,6 +50,7 @@ def settle(item: pytest.Item, trial: Trial, error: BaseException | None) -> None
     Raises:
         TrialFailed: A data case's agent did badly.
         TrialErrored: The trial could not be measured.
+        pytest.skip.Exception: Nothing could decide it.
         BaseException: What a Python case raised.
     """
     if isinstance(error, KeyboardInterrupt | SystemExit) or type(error).__name__ == "Exit":
@@ -63,6 +64,8 @@ def settle(item: pytest.Item, trial: Trial, error: BaseException | None) -> None
         raise error
     if record.outcome is Outcome.FAILED:
         raise TrialFailed(_failure_text(record))
+    if record.outcome is Outcome.UNJUDGED:
+        pytest.skip(record.reason)
     if record.outcome is Outcome.ERROR:
         kind = record.error.error_class.value if record.error else "internal"
         raise TrialErrored(f"{record.id.key}: error: {kind}: {record.reason}")

@@ -420,11 +420,13 @@ class Trials:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> Any:
-    """Show a failed trial as missed where one trial is no test."""
+    """Show a failed trial as missed where one trial is no test, and one that nothing could decide as unjudged."""
     text = getattr(report, REPORT_KEY, None)
-    if text is None or report.when != "call" or not report.failed:
+    if text is None or report.when != "call" or report.passed:
         return None
     short = json.loads(text)
+    if short["outcome"] == "unjudged":
+        return "unjudged", "u", ("UNJUDGED", {"yellow": True})
     if short["missed"]:
         return "missed", "m", ("MISSED", {"yellow": True})
     return ("error", "E", ("ERROR", {"red": True})) if short["outcome"] == "error" else None

@@ -51,6 +51,8 @@ class Outcome(StrEnum):
     """It was planned and never came home, or was not run."""
     NOT_NEEDED = "not-needed"
     """Early stopping: its group's gate could not change any more. Outside every rate."""
+    UNJUDGED = "unjudged"
+    """All that could decide it is stated in prose, and no judge was asked. Outside every rate."""
 
 
 # ------------------------------------------------------------------------------------------------- one trial
@@ -454,6 +456,8 @@ class GroupSummary(ReportPart):
     missing: int
     not_needed: int = 0
     """Left out by early stopping: the gate could not change any more."""
+    unjudged: int = 0
+    """Ran, but nothing could decide them: statements in prose, and no judge."""
     pass_rate: Rate
     score: ScoreStats
     pass_at_k: dict[str, float]
@@ -485,6 +489,7 @@ class LaneSummary(ReportPart):
     """Mean of the measured trials that know them."""
     cost_usd: float | None = None
     """The same."""
+    unjudged: int = 0
 
 
 class Lift(ReportPart):

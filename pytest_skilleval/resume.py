@@ -25,7 +25,7 @@ LATEST = "latest-unfinished"
 
 def is_finished(entry: Entry) -> bool:
     """Tell whether a trial needs no further run: passed and failed are results, errors and missing are not."""
-    return entry.record is not None and entry.record.outcome in (Outcome.PASSED, Outcome.FAILED)
+    return entry.record is not None and entry.record.outcome in (Outcome.PASSED, Outcome.FAILED, Outcome.UNJUDGED)
 
 
 def remaining(folder: Path, plan: Plan) -> list[TrialId]:

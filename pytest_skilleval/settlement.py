@@ -133,6 +133,9 @@ def _outcome(course: Course, case: Case, exception: BaseException | None) -> tup
     if course.fault is not None:
         return Outcome.ERROR, course.fault.message, course.fault
     error, marks = course.answer.error, course.marks
+    if marks is not None and marks.unjudged and (error is None or policy(error.error_class).outcome != "error"):
+        # Not even a bad ending counts: a rate to which only failures are added would be none.
+        return Outcome.UNJUDGED, marks.reason, error
     if error is not None and (ended := _ended_badly(course, case, error)) is not None:
         return ended
     if marks is None:

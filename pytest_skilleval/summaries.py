@@ -43,6 +43,8 @@ class Group(NamedTuple):
     missing: int
     not_needed: int = 0
     """Left out by early stopping."""
+    unjudged: int = 0
+    """Ran, but nothing could decide them."""
 
     @property
     def passes(self) -> list[bool]:
@@ -90,7 +92,9 @@ def group_trials(planned: Sequence[PlannedTrial], records: Mapping[Any, TrialRec
         measured = tuple(one for one in found if one.outcome in (Outcome.PASSED, Outcome.FAILED))
         errors = sum(one.outcome is Outcome.ERROR for one in found)
         spared = sum(one.outcome is Outcome.NOT_NEEDED for one in found)
-        groups[key] = Group(trials, measured, errors, len(trials) - len(measured) - errors - spared, spared)
+        unjudged = sum(one.outcome is Outcome.UNJUDGED for one in found)
+        missing = len(trials) - len(measured) - errors - spared - unjudged
+        groups[key] = Group(trials, measured, errors, missing, spared, unjudged)
     return groups
 
 
@@ -115,6 +119,7 @@ def summarise(key: GroupKey, group: Group) -> GroupSummary:
         errors=group.errors,
         missing=group.missing,
         not_needed=group.not_needed,
+        unjudged=group.unjudged,
         pass_rate=Rate.model_validate(numbers["pass_rate"]),
         score=ScoreStats.model_validate(numbers["score"]),
         pass_at_k=numbers["pass_at_k"],
@@ -171,6 +176,7 @@ def _lane(lane: str, condition: str, groups: list[Group]) -> LaneSummary:
         failed=n - passed,
         errors=sum(group.errors for group in groups),
         missing=sum(group.missing for group in groups),
+        unjudged=sum(group.unjudged for group in groups),
         pass_rate=Rate.model_validate(rates.lane_rate(case_rates, n)),
         score=ScoreStats.model_validate(summarise_lane_scores(case_scores, n)),
         tokens=mean_tokens(records),

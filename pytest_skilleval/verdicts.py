@@ -84,7 +84,7 @@ def judge(
             skills=plan.skills,
             environment=plan.environment,
             commit=plan.commit,
-            notes=plan.notes,
+            notes=plan.notes + _unjudged(counts.get(Outcome.UNJUDGED.value, 0)),
             reasons=tuple(reasons),
         ),
         groups=tuple(group_rows),
@@ -110,9 +110,17 @@ def _counts(planned: Sequence[PlannedTrial], records: Mapping[TrialId, TrialReco
     for trial in planned:
         record = records.get(trial.id)
         counts[(record.outcome if record else Outcome.MISSING).value] += 1
-    if not counts[Outcome.NOT_NEEDED.value]:
-        del counts[Outcome.NOT_NEEDED.value]  # only runs that stop early know the word
+    for rare in (Outcome.NOT_NEEDED, Outcome.UNJUDGED):
+        if not counts[rare.value]:
+            del counts[rare.value]  # only runs that have such trials know the word
     return counts
+
+
+def _unjudged(count: int) -> tuple[str, ...]:
+    if not count:
+        return ()
+    what = "1 trial is" if count == 1 else f"{count} trials are"
+    return (f"{what} unjudged, outside every rate: what decides is stated in prose; --skilleval-judge P asks a judge",)
 
 
 def run_status(

@@ -12,6 +12,11 @@ from pytest_skilleval.records import CheckResult, Component, Score, TrialError
 __all__ = ["Marks", "Part", "Weights", "attempt", "combine"]
 
 REASON_CHARS = 500
+_DECIDING = frozenset(
+    {"expected-patterns", "skill-selection", "workflow", "artifacts", "bundle-completeness", "report-completeness"}
+)
+"""Components that an agent must earn. What doing nothing satisfies (no anti-pattern, nothing forbidden) decides no
+trial by itself."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,8 @@ class Marks:
     selected_skill: str | None = None
     faults: tuple[TrialError, ...] = ()
     """Not empty = the trial is an error."""
+    unjudged: bool = False
+    """Whether all that could decide the trial is stated in prose, and no judge was asked."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +89,20 @@ def combine(
     faults = tuple(fault for part in parts for fault in part.faults)
     if faults:
         return Marks(None, None, checks, _bounded(fault.message for fault in faults), selected_skill, faults)
+    open_ = [check.id for check in checks if check.kind == "rubric" and check.passed is None]
+    if any(check.kind == "rubric" and check.required and check.passed is None for check in checks) and not (
+        any(check.required and check.passed is not None for check in checks)
+        or any(part.component.id in _DECIDING and part.component.value is not None for part in parts)
+    ):
+        reason = f"unjudged: no judge was asked about {', '.join(open_)}, and nothing else decides"
+        return Marks(None, None, checks, _bounded([reason]), selected_skill, unjudged=True)
     score = Score.of(tuple(part.component for part in parts))
     against = [problem for part in parts for problem in part.problems] + list(problems)
     if pass_at is not None and score is not None and score.total < pass_at - 1e-9:
         against.append(f"score {score.total:.2f} is below {pass_at:g}")
     reason = _bounded(against) if against else "all that is required holds"
+    if open_ and not against:
+        reason = _bounded([reason, f"unjudged: {', '.join(open_)}"])
     return Marks(not against, score, checks, reason, selected_skill)
 
 

@@ -71,6 +71,7 @@ _COLUMNS = (
     _Column("95% interval", lambda row: numbers.ci(row.score.ci), left=True, rank=3),
     _Column("errors", lambda row: str(row.errors), rank=5),
     _Column("missing", lambda row: str(row.missing), rank=6),
+    _Column("unjudged", lambda row: str(row.unjudged), rank=7),
 )
 
 
@@ -79,9 +80,10 @@ def _table(lanes: Sequence[LaneSummary], width: int) -> Iterator[str]:
     telling = {
         "errors": any(row.errors for row in lanes),
         "missing": any(row.missing for row in lanes),
+        "unjudged": True,
         "lane": len({row.lane for row in lanes}) > 1,
     }
-    columns = list(_COLUMNS)
+    columns = [column for column in _COLUMNS if column.head != "unjudged" or any(row.unjudged for row in lanes)]
     while True:
         lines = [[column.head for column in columns], *([column.text(row) for column in columns] for row in lanes)]
         widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
