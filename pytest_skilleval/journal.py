@@ -57,6 +57,7 @@ def write_aside(path: Path, data: bytes) -> None:
     """
     # Plain strings: this runs twice a trial, and path objects cost as much as the system calls.
     folder, name = os.path.split(path)
+    folder = folder or "."
     aside = f"{folder}/.{name}.{os.getpid()}"
     descriptor = _open_aside(aside)
     try:
