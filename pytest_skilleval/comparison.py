@@ -258,15 +258,19 @@ def _overall_text(overall: Mapping[str, Any]) -> str:
     ]
     if overall["p"] is not None:
         parts.append(f"p={overall['p']:.3g} (needs {overall['level']:.3g})")
-    parts.append(f"{overall['cases']} cases: {overall['wins']} up, {overall['losses']} down, {overall['ties']} equal")
+    parts.append(
+        f"{overall['cases']} case{'' if overall['cases'] == 1 else 's'}: {overall['wins']} up, {overall['losses']} down, {overall['ties']} equal"
+    )
     detectable = overall["pass_rate"].get("detectable")
     if overall["verdict"] == "inconclusive" and detectable is not None:
-        parts.append(f"this design sees {100 * detectable:.0f} points of pass rate")
+        parts.append(f"this design finds a change of {100 * detectable:.0f} points of pass rate in 80 % of runs")
     needed = overall["pass_rate"].get("needed")
     if overall["verdict"] == "inconclusive" and needed:
-        ways = [f"{needed[key]} {key}" for key in ("trials", "cases") if needed.get(key)]
+        ways = [
+            f"{needed[key]} {word}" for key, word in (("trials", "trials each"), ("cases", "cases")) if needed.get(key)
+        ]
         if ways:
-            parts.append(f"{' or '.join(ways)} would see {100 * needed['change']:.0f}")
+            parts.append(f"{' or '.join(ways)} would find {100 * needed['change']:.0f} points")
     return f"{overall['verdict']}: {'; '.join(parts)}"
 
 
