@@ -258,11 +258,9 @@ def _overall_text(overall: Mapping[str, Any]) -> str:
     ]
     if overall["p"] is not None:
         parts.append(f"p={overall['p']:.3g} (needs {overall['level']:.3g})")
-    parts.append(
     noun = "case" if overall["cases"] == 1 else "cases"
     sides = f"{overall['wins']} up, {overall['losses']} down, {overall['ties']} equal"
     parts.append(f"{overall['cases']} {noun}: {sides}")
-    )
     detectable = overall["pass_rate"].get("detectable")
     if overall["verdict"] == "inconclusive" and detectable is not None:
         parts.append(f"this design finds a change of {100 * detectable:.0f} points of pass rate in 80 % of runs")
