@@ -119,10 +119,14 @@ class Evals:
         return found
 
     def work(self, case: Case) -> Iterator[WorkItem]:
-        """Yield a case's work items, conditions interleaved: a drift during the run must not become a lift."""
+        """Yield a case's work items, conditions interleaved and every second round reversed.
+
+        Over two rounds each condition stands in the middle of the same place: a drift during the run, of the machine or
+        of a provider, must not become a lift.
+        """
         conditions = self.bench.conditions_of(case)
         for trial in range(1, self.bench.settings.trials + 1):
-            for condition in conditions:
+            for condition in conditions if trial % 2 else reversed(conditions):
                 yield WorkItem(case, condition, trial)
 
     def plan(self, items: Sequence[pytest.Item], started: str, argv: Sequence[str], facts: Mapping[str, Any]) -> Plan:

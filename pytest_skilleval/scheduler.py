@@ -8,18 +8,21 @@ hands out one trial at a time:
    so the trial starts at once, and the worker then waits on the idle item.
 3. The next pair wakes it.
 
-Which trial comes next: of those whose caps have room, the bottleneck's first (a capped resource that needs longer than
-the workers as a whole), then the longest expected, then as planned. A case's trials share one expected duration, so
-that its conditions stay interleaved: a drift during the run must not become a lift.
+Which trial comes next: of those whose caps have room, the bottleneck's first (what makes the rest of the run last
+longest: a capped resource, one long trial, or the workers as a whole), then the longest expected, then as planned.
+A case's trials share one expected duration, so that its conditions stay interleaved: a drift during the run must not
+become a lift.
 """
 
 from __future__ import annotations
 
 import heapq
+import json
 from collections import Counter, defaultdict
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_skilleval.caps import resources_of
+from pytest_skilleval.caps import Caps, resources_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["IDLE_ID", "CapScheduler", "Work", "recorded_durations", "works"]
 
 IDLE_ID = "skilleval::idle"
+REPORT_KEY = "skilleval"
 PRIOR = {"plan": 10.0, "agent": 120.0}
 """Expected seconds of a trial that never ran, by kind: agents take far longer than plans."""
 _TEST = 1.0
@@ -61,7 +65,7 @@ def works(plan: Plan, durations: Mapping[str, float]) -> dict[str, Work]:
 
 
 class CapScheduler:
-    """A scheduler for xdist (`xdist.scheduler.protocol.Scheduling`).
+    """A scheduler for xdist (`xdist.scheduler.protocol.Scheduling`), and the pytest plugin that hears of rate limits.
 
     Args:
         config: Pytest's.
@@ -75,13 +79,12 @@ class CapScheduler:
     ) -> None:
         self.config = config
         self.numnodes = count
-        self.caps = dict(caps)
-        self.in_use: Counter[str] = Counter()
-        self.most_in_use: Counter[str] = Counter()
+        self.caps = Caps(caps)
         self.collection: list[str] | None = None
         self._known = known
         self._collected: dict[Any, list[str]] = {}
         self._running: dict[Any, int | None] = {}
+        self._tickets: dict[str, int] = {}
         self._work: list[Work] = []
         self._queues: dict[tuple[str, ...], list[tuple[float, int]]] = {}
         self._waiting: dict[str, float] = defaultdict(float)
@@ -102,7 +105,7 @@ class CapScheduler:
     @property
     def tests_finished(self) -> bool:
         """Whether nothing waits or runs any more."""
-        return self.collection_is_completed and self.collection is not None and not self.has_pending
+        return self.collection is not None and not self.has_pending
 
     @property
     def has_pending(self) -> bool:
@@ -115,17 +118,21 @@ class CapScheduler:
 
     def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
         """Learn what a worker has collected; one that replaces a dead worker must have collected the same."""
-        if self.collection is not None and list(collection) != self.collection:
-            node.shutdown()
+        if self.collection is None or list(collection) == self.collection:
+            self._collected[node] = list(collection)
             return
-        self._collected[node] = list(collection)
+        self._refuse([self.collection, list(collection)], f"{node.gateway.id} replaces a worker that died, but")
+        node.shutdown()
+        if not self._collected:
+            self._queues.clear()  # nobody is left who could run them: they are missing
 
     def schedule(self) -> None:
         """Start, or let a new worker join."""
         if self.collection is None:
             collections = list(self._collected.values())
             if any(other != collections[0] for other in collections[1:]):
-                self._refuse()
+                self.collection = []
+                self._refuse(collections, ", ".join(str(node.gateway.id) for node in self._collected))
                 return
             self._open(collections[0])
         self._hand_out()
@@ -134,7 +141,7 @@ class CapScheduler:
         """Learn that a worker has finished an item."""
         if self.collection is None or item_index >= len(self.collection):
             return  # the idle item
-        self._release(item_index)
+        self.caps.release(self._work[item_index].resources)
         self._running[node] = None
         self._hand_out()
 
@@ -154,30 +161,54 @@ class CapScheduler:
         self._collected.pop(node, None)
         if item is None or self.collection is None:
             return None
-        self._release(item)
+        self.caps.release(self._work[item].resources)
         self._hand_out()
         return self.collection[item]
 
+    # ------------------------------------------------------------------------------------------------ rate limits
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Hear whether a trial's provider refused it for coming too often; other errors of a server cut nothing."""
+        text = getattr(report, REPORT_KEY, None)
+        ticket = self._tickets.pop(report.nodeid, None) if text is not None else None
+        if ticket is None or self.collection is None:
+            return
+        short = json.loads(text)
+        name = short.get("resource")
+        if name is not None and short.get("rate_limited"):
+            self.caps.refused(name, ticket)
+        elif name is not None and short["error"] is None:
+            self.caps.answered(name, ticket)
+
+    def held_back(self) -> dict[str, int]:
+        """Return how many items each full resource keeps from starting."""
+        found: Counter[str] = Counter()
+        for resources, queue in list(self._queues.items()):
+            for name in self.caps.full(resources):
+                found[name] += len(queue)
+        return dict(found)
+
     # -------------------------------------------------------------------------------------------------- the choice
 
-    def _refuse(self) -> None:
+    def _refuse(self, collections: list[list[str]], who: str) -> None:
         import pytest  # noqa: PLC0415 - only for this
 
-        self.collection = []
-        names = ", ".join(str(node.gateway.id) for node in self._collected)
-        text = f"{names} collected different tests: a case or parameter depends on time, chance or a set's order"
+        first = collections[0]
+        other = next(other for other in collections if other != first)
+        here, there = next(pair for pair in zip_longest(first, other, fillvalue="nothing") if pair[0] != pair[1])
+        text = (
+            f"{who} collected different tests: {here} in one place, {there} in another; a case or parameter depends "
+            "on time, chance or the order of a set. Make it the same in every process, or run without -n"
+        )
         report = pytest.CollectReport(nodeid="skilleval", outcome="failed", longrepr=text, result=[])
         self.config.hook.pytest_collectreport(report=report)
 
     def _open(self, collection: list[str]) -> None:
         known = self._known()
         self.collection = collection
-        self._work = [self._bounded(known.get(nodeid, Work())) for nodeid in collection]
+        self._work = [known.get(nodeid, Work()) for nodeid in collection]
         for index in range(len(collection)):
             self._push(index)
-
-    def _bounded(self, work: Work) -> Work:
-        return work._replace(resources=tuple(name for name in work.resources if name in self.caps))
 
     def _push(self, index: int) -> None:
         work = self._work[index]
@@ -191,15 +222,17 @@ class CapScheduler:
 
         One heap for each set of resources: a choice costs the few sets, not the many items.
         """
-        workers = max(1, len(self._running))
+        limits = self.caps.limits
+        each = self._seconds_left / max(1, len(self._running))
         best: tuple[float, float, int] | None = None
         chosen: tuple[str, ...] = ()
         for resources, queue in self._queues.items():
-            if not queue or not all(self.in_use[name] < self.caps[name] for name in resources):
+            if not queue or not self.caps.room(resources):
                 continue
             seconds, index = queue[0]
-            urgency = max((self._waiting[name] / self.caps[name] for name in resources), default=0.0)
-            key = (-max(urgency, self._seconds_left / workers), seconds, index)
+            # How long the rest of the run must last because of this queue.
+            bounds = (self._waiting[name] / limits[name] for name in resources if name in limits)
+            key = (-max(each, -seconds, *bounds), seconds, index)
             if best is None or key < best:
                 best, chosen = key, resources
         if best is None:
@@ -221,14 +254,8 @@ class CapScheduler:
             if index is None:
                 return
             self._running[node] = index
-            for name in self._work[index].resources:
-                self.in_use[name] += 1
-                self.most_in_use[name] = max(self.most_in_use[name], self.in_use[name])
+            self._tickets[self.collection[index]] = self.caps.take(self._work[index].resources)
             node.send_runtest_some([index, len(self.collection)])
-
-    def _release(self, index: int) -> None:
-        for name in self._work[index].resources:
-            self.in_use[name] -= 1
 
 
 def recorded_durations(trials: Iterable[tuple[str, float]]) -> dict[str, float]:

@@ -136,8 +136,8 @@ def test_items_are_named_by_file_case_condition_and_trial(project: Project) -> N
     assert rows == [
         "cases/execution/greet.yaml::greet::none-1",
         "cases/execution/greet.yaml::greet::self-load-1",
-        "cases/execution/greet.yaml::greet::none-2",
         "cases/execution/greet.yaml::greet::self-load-2",
+        "cases/execution/greet.yaml::greet::none-2",
     ]
     assert not (project.path / ".skilleval").exists()
 
