@@ -35,6 +35,7 @@ __all__ = [
     "Journal",
     "claim_run",
     "hold",
+    "is_held",
     "read_plan",
     "read_sealed",
     "take_over",
@@ -262,6 +263,21 @@ def hold(folder: Path) -> int:
     descriptor = _lock_file(folder)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
     return descriptor
+
+
+def is_held(folder: Path) -> bool:
+    """Tell whether some process works on a run now."""
+    try:
+        descriptor = _lock_file(folder)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def take_over(folder: Path, *, patience: float = 15.0) -> int:
