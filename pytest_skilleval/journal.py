@@ -267,6 +267,8 @@ def hold(folder: Path) -> int:
 
 def is_held(folder: Path) -> bool:
     """Tell whether some process works on a run now."""
+    if not (folder / "lock").exists():
+        return False
     try:
         descriptor = _lock_file(folder)
     except OSError:
