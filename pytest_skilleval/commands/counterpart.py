@@ -19,6 +19,8 @@ def named_in(report: Report | None) -> BaselineRef | None:
     if report is None or report.comparison is None:
         return None
     found = report.comparison["baseline"]
+    if "reference" in found:
+        return None  # the baseline side ran in the same run
     return BaselineRef(path=str(found["run"]), digest=str(found["digest"]))
 
 

@@ -8,8 +8,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from pytest_skilleval import store, verdicts
+from pytest_skilleval.errors import RunFolderMistake
 from pytest_skilleval.evidence import keep_tree
-from pytest_skilleval.journal import Journal, write_plan
+from pytest_skilleval.journal import Journal, is_held, write_plan
 from pytest_skilleval.records import ArtifactRef, FileRef, Outcome, Plan, Report, TrialRecord
 from pytest_skilleval.reports.writing import Written, write_reports
 
@@ -42,7 +43,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> Answer:
     """Make one run of several."""
     place = place_of(arguments)
-    shards = [Shard.read(run_folder(place, reference)) for reference in arguments.runs]
+    folders = [run_folder(place, reference) for reference in arguments.runs]
+    if running := [folder.name for folder in folders if is_held(folder)]:
+        raise RunFolderMistake(f"{', '.join(running)}: still running; merge when it has ended")
+    shards = [Shard.read(folder) for folder in folders]
     run_id = store.new_run_id()
     united = unite(shards, run_id, repeats=arguments.repeats)
     folder = _write(place.output, united.plan, united.parts)

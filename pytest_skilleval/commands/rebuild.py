@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_skilleval import comparison, store, verdicts
 from pytest_skilleval.errors import BaselineMistake
+from pytest_skilleval.journal import is_held
 from pytest_skilleval.records import Outcome, Report
 from pytest_skilleval.reports.writing import beside, write_reports
 from pytest_skilleval.store import Gathered
@@ -64,7 +65,8 @@ def run(arguments: Namespace) -> Answer:
         f"{report.run.id}: {report.run.status}, " + ", ".join(f"{n} {word}" for word, n in report.run.counts.items())
     ]
     lines += [f"report: {path}" for path in written.paths.values()]
-    notes = [*report.run.reasons, *_missing_lines(report.run.id, missing), *written.problems]
+    notes = [f"{report.run.id} is still running: what comes later is not in its reports"] if is_held(folder) else []
+    notes += [*report.run.reasons, *_missing_lines(report.run.id, missing), *written.problems]
     return Answer(value, lines, INCOMPLETE if missing else NOT_GOOD if written.problems else FINE, notes)
 
 

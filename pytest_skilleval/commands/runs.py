@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_skilleval.errors import JournalDamage
-from pytest_skilleval.journal import read_plan
+from pytest_skilleval.journal import is_held, read_plan
 
 from .answer import Answer, table
 from .place import Place, add_output, place_of
@@ -57,8 +57,12 @@ def _runs(place: Place, names: dict[str, str | None]) -> Iterator[dict[str, Any]
     for folder in folders:
         if (folder / "plan.json").exists():
             mine = [name for name, run_id in names.items() if run_id == folder.name]
-            head = _head(folder / "report.json")
-            yield {**(_judged(head) if head else _unjudged(folder)), "path": str(folder), "blessed": mine}
+            head = None if (running := is_held(folder)) else _head(folder / "report.json")
+            yield {
+                **(_judged(head) if head else _unjudged(folder, running=running)),
+                "path": str(folder),
+                "blessed": mine,
+            }
 
 
 def _head(path: Path) -> dict[str, Any] | None:
@@ -79,13 +83,13 @@ def _judged(head: dict[str, Any]) -> dict[str, Any]:
         "model": provider.get("model"),
         "planned": int(head["planned"]),
         "trials": int(head["trials"]),
-        "counts": {name: int(head["counts"][name]) for name in ("passed", "failed", "error", "missing")},
+        "counts": {name: int(count) for name, count in head["counts"].items()},
         "started": str(head["started"]),
     }
 
 
-def _unjudged(folder: Path) -> dict[str, Any]:
-    """Return what is known of a run that has no report: it is still running, or it was killed."""
+def _unjudged(folder: Path, *, running: bool) -> dict[str, Any]:
+    """Return what is known of a run that is still running, or has no report because it was killed."""
     try:
         plan = read_plan(folder)
     except (JournalDamage, OSError) as error:
@@ -94,14 +98,15 @@ def _unjudged(folder: Path) -> dict[str, Any]:
     recorded = sum((folder / "trials" / trial.id.folder / "record.json").exists() for trial in plan.trials)
     return {
         "id": folder.name,
-        "status": "unfinished",
+        "status": "running" if running else "unfinished",
         "provider": plan.provider.id,
         "model": plan.provider.model,
         "planned": len(plan.trials),
         "trials": plan.trials_each,
         "counts": None,
         "started": plan.started,
-        "reason": f"no report.json: still running, or killed; {recorded} of {len(plan.trials)} trials are recorded",
+        "reason": f"{'still running' if running else 'it was killed'}; "
+        f"{recorded} of {len(plan.trials)} trials are recorded",
     }
 
 

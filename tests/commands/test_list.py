@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from pytest_skilleval.journal import hold
 
 if TYPE_CHECKING:
     from tests.commands.conftest import Shell
@@ -60,6 +63,22 @@ def test_a_damaged_plan_is_listed_as_damaged_and_hides_no_other_run(shell: Shell
     said = shell("list", "--json")
     assert said.status == 0
     assert [(row["id"], row["status"]) for row in said.json["runs"]] == [("r2", "damaged"), ("r1", "finished")]
+
+
+def test_a_run_that_is_being_worked_on_is_running_and_not_merged(shell: Shell) -> None:
+    folder = shell.run("r1", {"one:self-load": "p-"})
+    shell.run("r2", {"two:self-load": "p"})
+    descriptor = hold(folder)
+    try:
+        assert [row["status"] for row in shell("list", "--json").json["runs"]] == ["unfinished", "running"]
+        assert "still running" in shell("merge", "r1", "r2").err
+        said = shell("rebuild", "r1")
+        assert said.status == 2
+        assert "still running" in said.err
+        assert [row["status"] for row in shell("list", "--json").json["runs"]] == ["unfinished", "running"]
+    finally:
+        os.close(descriptor)
+    assert [row["status"] for row in shell("list", "--json").json["runs"]] == ["unfinished", "interrupted"]
 
 
 def test_a_torn_report_is_no_reason_to_list_nothing(shell: Shell) -> None:
