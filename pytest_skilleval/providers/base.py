@@ -116,7 +116,11 @@ class Detected(NamedTuple):
 
 @runtime_checkable
 class Provider(Protocol):
-    """Who answers. Third parties implement this and name it through `pytest_skilleval_providers`."""
+    """Who answers. Third parties implement this and name it through `pytest_skilleval_providers`.
+
+    A provider may also have `objection(case) -> str | None`: why it cannot be asked that case honestly, such as a prompt
+    that its agent takes as a command.
+    """
 
     id: str
     """Its name on the command line."""

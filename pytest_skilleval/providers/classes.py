@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from pytest_skilleval.errors import ErrorClass, OptionMistake
 from pytest_skilleval.model import Frozen
 from pytest_skilleval.records import TrialError
 
-__all__ = ["TABLE", "ErrorOutcome", "Policy", "Retry", "error_table", "policy"]
+__all__ = ["TABLE", "ErrorOutcome", "Policy", "Retry", "error_table", "policy", "read_retry"]
 
 ErrorOutcome = Literal["error", "failed", "grade"]
 
@@ -65,18 +64,17 @@ TABLE: dict[ErrorClass, Policy] = {
 """Every class. A case's `on_timeout` goes before the row of `timeout`."""
 
 
-@dataclass(frozen=True)
-class Retry:
+class Retry(Frozen):
     """How long and how often a retryable error is waited out.
 
     The agents retry by themselves and are told to do so little: this is the one long retry, never stacked on another.
     """
 
-    limit: int = 3
+    limit: Annotated[int, Field(ge=0, le=20)] = 3
     """Retries after the first try."""
-    first: float = 5.0
+    first: Annotated[float, Field(ge=0, le=3600)] = 5.0
     """Seconds before the first retry; doubled for each further one."""
-    longest: float = 120.0
+    longest: Annotated[float, Field(ge=0, le=86400)] = 120.0
     """Seconds that one wait may take; a provider that asks for more is not waited for."""
 
     def wait(self, retries: int, error: TrialError, draw: random.Random) -> float | None:
@@ -94,6 +92,24 @@ class Retry:
             return None
         step = min(self.longest, self.first * 2.0**retries)
         return max(error.retry_after or 0.0, step * draw.uniform(0.5, 1.0))
+
+
+def read_retry(table: Mapping[str, object]) -> Retry:
+    """Return the waits with the user's changes.
+
+    Args:
+        table: `[tool.skilleval.retry]`: `limit`, `first`, `longest`.
+
+    Raises:
+        OptionMistake: A key or value that is not allowed.
+    """
+    try:
+        return Retry.model_validate(dict(table))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        allowed = ", ".join(Retry.model_fields)
+        raise OptionMistake(f"tool.skilleval.retry.{key}: {first['msg']}; allowed keys: {allowed}") from None
 
 
 def policy(error_class: ErrorClass, table: Mapping[ErrorClass, Policy] = TABLE) -> Policy:

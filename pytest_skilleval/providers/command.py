@@ -48,7 +48,9 @@ class Command:
         preset = settings.options.get("preset", name)
         if "preset" in settings.options and preset not in PRESETS:
             raise OptionMistake(f"{self._where}.preset: {preset!r}; allowed: {', '.join(sorted(PRESETS))}")
-        base = PRESETS.get(str(preset), {})
+        base = dict(PRESETS.get(str(preset), {}))
+        if "command" in settings.options:
+            base.pop("plan_command", None)  # it belongs to the command that is replaced
         if not base and "command" not in settings.options:
             raise OptionMistake(
                 f"--skilleval-provider={self.id}: [{self._where}] declares no `command`; write "
@@ -109,7 +111,8 @@ class Command:
                 raise UserMistake(f"{given[0]}: cannot be started: {error.strerror}") from None
         if self.spec.keys and not self.credentials():
             raise UserMistake(f"{self.id}: nothing logs it in; set one of {', '.join(self.spec.keys)}")
-        warnings = []
+        missing = {name: why for name, why in self.spec.needs.items() if shutil.which(name, path=self._path) is None}
+        warnings = [f"{self.id}: {name} is not on PATH; {why}" for name, why in missing.items()]
         if version is None:
             warnings.append(f"{' '.join(given)}: no version in its answer: {said or 'nothing'}")
         elif self.spec.tested and version not in self.spec.tested:

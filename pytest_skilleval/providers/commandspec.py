@@ -136,6 +136,8 @@ class CommandSpec(Frozen):
     """The same for the prompt lane, where the agent has a mode that changes nothing."""
     version_command: tuple[str, ...] | None = None
     """What prints the version; `PROGRAM --version` by default."""
+    needs: dict[str, str] = Field(default_factory=dict)
+    """Other programs that should be on PATH, and what happens without them; a missing one is a warning."""
     tested: tuple[str, ...] = ()
     """Versions that this was tried with; another one is a warning."""
     prompt_via: Literal["stdin", "arg", "file"] = "stdin"

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 __all__ = ["PRESETS"]
 
+_OPENCODE = {
+    "autoupdate": False,
+    "share": "disabled",
+    # Its own agent `plan` runs commands that write: the prompt lane gets an agent without such tools.
+    "agent": {
+        "plan-only": {
+            "mode": "primary",
+            "tools": {"bash": False, "edit": False, "write": False, "patch": False, "task": False},
+        }
+    },
+}
+
 PRESETS: dict[str, dict[str, Any]] = {
     "opencode": {
         "command": ["opencode", "run", "--format", "json", "--auto", ["--model", "{model}"], "{prompt}"],
+        "plan_command": [
+            *("opencode", "run", "--format", "json", "--auto"),
+            *("--agent", "plan-only"),
+            ["--model", "{model}"],
+            "{prompt}",
+        ],
         "tested": ["1.18.33"],
+        "needs": {"rg": "without ripgrep its skill tool fails"},
         "prompt_via": "arg",
         "env": {
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -19,7 +39,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "OPENCODE_DISABLE_SHARE": "1",
         },
         "keys": ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"],
-        "files": {".config/opencode/opencode.json": '{"autoupdate": false, "share": "disabled"}'},
+        "files": {".config/opencode/opencode.json": json.dumps(_OPENCODE)},
         "skill_root": "{home}/.config/opencode/skills",
         "parse": {
             "success": {"type": "step_finish", "part.reason": "stop"},
@@ -61,8 +81,15 @@ PRESETS: dict[str, dict[str, Any]] = {
             ["-m", "{model}"],
             *("-p", "{prompt}"),
         ],
-        # Without yolo no tool that runs commands is offered.
-        "plan_command": ["gemini", "-o", "stream-json", "--skip-trust", ["-m", "{model}"], "-p", "{prompt}"],
+        # Without yolo only tools are offered that are allowed by name: none that runs commands or writes.
+        "plan_command": [
+            "gemini",
+            *("-o", "stream-json"),
+            *("--allowed-tools", "activate_skill"),
+            "--skip-trust",
+            ["-m", "{model}"],
+            *("-p", "{prompt}"),
+        ],
         "tested": ["0.61.0"],
         "prompt_via": "arg",
         "env": {"GEMINI_CLI_NO_RELAUNCH": "true"},

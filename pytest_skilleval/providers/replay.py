@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from pytest_skilleval.errors import OptionMistake
+from pytest_skilleval.model import Case
 from pytest_skilleval.records import ProviderInfo
 from pytest_skilleval.redaction import Redactor
 
@@ -64,6 +65,11 @@ class Recorder:
     def skill_root(self, home: Path) -> Path | None:
         """Return where the other provider's agent discovers skills."""
         return self.provider.skill_root(home)
+
+    def objection(self, case: Case) -> str | None:
+        """Return why the other provider cannot be asked that case honestly, or None."""
+        objection = getattr(self.provider, "objection", None)
+        return objection(case) if objection is not None else None
 
     def prepare(self, ask: Ask) -> Launch | None:
         """Note what is asked, and let the other provider prepare it."""

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from pytest_skilleval.errors import UserMistake
-from pytest_skilleval.model import Skill
+from pytest_skilleval.model import BASE, Skill
 from pytest_skilleval.records import ProviderInfo, SkillUse, Tokens, ToolCall, Transcript
 
 from .base import Answer, Ask, Detected, Launch, ProcessOutput, ProviderSettings
@@ -124,7 +124,9 @@ class Stub(_Simulated):
         draw = random.Random(f"{self.settings.seed}:{ask.id.key}")  # noqa: S311 - a simulation, and it must repeat
         spec, stub = ask.case.spec, ask.case.spec.stub
         rates = stub.solve_rate
-        rate = rates.get(ask.condition.name, DEFAULT_RATE) if isinstance(rates, dict) else rates
+        name = ask.condition.name
+        own = DEFAULT_RATE if not isinstance(rates, dict) else rates.get(name.removesuffix(BASE), DEFAULT_RATE)
+        rate = rates.get(name, own) if isinstance(rates, dict) else rates
         solved = draw.random() < rate
         wrong = sorted(skill.name for skill in ask.skills)
         if ask.case.skill is not None:

@@ -11,6 +11,7 @@ CACHE = Path(__file__).parents[2] / ".e2e-cache"
 PINNED = {
     "claude": ("@anthropic-ai/claude-code", "2.1.332"),
     "codex": ("@openai/codex", "0.171.0"),
+    "opencode": ("opencode-ai", "1.18.33"),
 }
 
 
@@ -24,9 +25,18 @@ def install(agent: str) -> Path:
     if not manifest.exists() or json.loads(manifest.read_text())["version"] != version:
         CACHE.mkdir(exist_ok=True)
         npm_cache = CACHE / "npm-cache"
-        wanted = [f"{name}@{number}" for name, number in PINNED.values()]
         subprocess.run(
-            ["npm", "install", "--prefix", str(CACHE), "--cache", str(npm_cache), "--no-audit", "--no-fund", *wanted],
+            [
+                "npm",
+                "install",
+                "--prefix",
+                str(CACHE),
+                "--cache",
+                str(npm_cache),
+                "--no-audit",
+                "--no-fund",
+                f"{package}@{version}",
+            ],
             check=True,
             timeout=900,
         )

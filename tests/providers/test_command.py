@@ -211,6 +211,11 @@ def test_a_program_that_is_missing_and_a_key_that_is_not_set_are_said_before_the
         declared({"command": ["sh"], "version_command": ["echo", "1.2.3"], "keys": ["MY_KEY"]}).detect()
 
 
+def test_a_program_that_the_agent_leans_on_is_missed_with_what_follows():
+    table = {"command": ["sh"], "version_command": ["echo", "1.2.3"], "needs": {"sh": "x", "no-such": "nothing loads"}}
+    assert declared(table).detect().warnings == ("command:mine: no-such is not on PATH; nothing loads",)
+
+
 def test_a_version_is_found_by_its_own_command():
     found = declared({"command": ["sh"], "version_command": ["echo", "agent v1.2.3"], "tested": ["1.2.2"]}).detect()
     assert found.info.version == "1.2.3"

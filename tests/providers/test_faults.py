@@ -7,7 +7,7 @@ import random
 import pytest
 
 from pytest_skilleval.errors import ErrorClass, OptionMistake
-from pytest_skilleval.providers.classes import TABLE, Retry, error_table, policy
+from pytest_skilleval.providers.classes import TABLE, Retry, error_table, policy, read_retry
 from pytest_skilleval.providers.faults import class_of, looks_like_limit, retry_after_in
 from pytest_skilleval.records import TrialError
 
@@ -123,3 +123,13 @@ def test_a_wait_is_never_shorter_than_asked_and_a_long_one_is_not_waited_for():
     retry, draw = Retry(first=1.0, longest=60.0), random.Random(0)
     assert retry.wait(0, error(30.0), draw) == 30.0
     assert retry.wait(0, error(3600.0), draw) is None
+
+
+def test_the_waits_are_changed_by_a_table_and_a_wrong_key_or_value_is_a_mistake():
+    assert read_retry({"limit": 0}) == Retry(limit=0)
+    assert read_retry({}).limit == 3
+    for table, key in (({"limits": 1}, "limits"), ({"limit": -1}, "limit"), ({"first": "soon"}, "first")):
+        with pytest.raises(
+            OptionMistake, match=rf"tool\.skilleval\.retry\.{key}: .*allowed keys: limit, first, longest"
+        ):
+            read_retry(table)
