@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: eval test lint docs bench calibrate faults e2e clean
+.PHONY: eval test lint docs dist bench calibrate faults e2e clean
 
 eval: .venv/ready            ## run the main job on the simulated agent
 	$(BIN)/pytest --skilleval-lane=execution -n 8 --trials 5
@@ -17,7 +17,12 @@ lint: .venv/ready            ## style, types, layers
 	$(BIN)/lint-imports
 
 docs: .venv/docs             ## build the documentation, warnings are errors
-	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -q -E -b html docs docs/_build/html
+
+dist: .venv/ready            ## build the wheel, check its size and what is in it
+	rm -rf dist build
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(BIN)/python docs/wheel.py dist
 
 bench: .venv/ready           ## ratios within one run: cost of a trial, of the plugin, of collection
 	$(BIN)/python benchmarks/overhead.py
