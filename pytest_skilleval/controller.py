@@ -11,8 +11,9 @@ import pytest
 from pytest_skilleval import comparison, store, verdicts
 from pytest_skilleval.caps import caps_of
 from pytest_skilleval.journal import read_plan
+from pytest_skilleval.records import Outcome
 from pytest_skilleval.reports.writing import beside, write_reports, write_step_summary
-from pytest_skilleval.scheduler import CapScheduler, Work, recorded_durations, works
+from pytest_skilleval.scheduler import SCHEDULER, CapScheduler, Work, recorded_durations, works
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,10 +66,15 @@ def make_scheduler(config: pytest.Config, count: int, settings: Settings, folder
     """
 
     def known() -> dict[str, Work]:
-        plan = read_plan(folder)
+        try:
+            plan = read_plan(folder)
+        except FileNotFoundError:
+            return {}  # nothing but ordinary tests
         return works(plan, store.read_durations(settings.output, plan.provider.id))
 
-    return CapScheduler(config, count, caps_of(settings.caps, settings.provider, paid=paid), known)
+    scheduler = CapScheduler(config, count, caps_of(settings.caps, settings.provider, paid=paid), known)
+    config.pluginmanager.register(scheduler, SCHEDULER)
+    return scheduler
 
 
 class Controller:
@@ -112,7 +118,10 @@ class Controller:
         self.problems += write_step_summary(report, os.environ.get("GITHUB_STEP_SUMMARY"))
         store.point_latest(self.settings.output, report.run.id)
         rows = report.timing["trials"]
-        durations = recorded_durations((key, row["duration_s"]) for key, row in rows.items())
+        ran = {trial.key for trial in report.trials if trial.outcome in (Outcome.PASSED, Outcome.FAILED)}
+        durations = recorded_durations(
+            (key, row["duration_s"] - row["waited_s"]) for key, row in rows.items() if key in ran
+        )
         store.write_durations(self.settings.output, report.run.provider.id, durations)
 
     def announce(self, config: pytest.Config) -> None:

@@ -96,6 +96,8 @@ def _put(report: pytest.TestReport, record: TrialRecord, settings: Settings) -> 
         "tokens": _total(record),
         "cost_usd": record.cost_usd,
         "error": record.error.error_class.value if record.error else None,
+        "resource": f"provider:{record.provider.id}",
+        "rate_limited": record.timing.rate_limited,
         "missed": is_missed(record, settings),
     }
     text = json.dumps(short, ensure_ascii=True)

@@ -16,7 +16,7 @@ from pytest_skilleval import options
 from pytest_skilleval.errors import UserMistake
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_skilleval.collection import Evals
@@ -127,7 +127,18 @@ def evals_of(config: pytest.Config) -> Evals:
         bench.decisions = {tuple(group): most for group, most in handed["decisions"]}
         config.stash[EVALS] = Evals(bench, _roots(config))
         config.pluginmanager.register(Trials(config.stash[EVALS]), "skilleval-trials")
+        _show_progress(config)
     return config.stash[EVALS]
+
+
+def _show_progress(config: pytest.Config) -> None:
+    """Show how far the run is, in the process that sees all its trials."""
+    plugins, settings = config.pluginmanager, config.stash[SETTINGS]
+    if not is_worker(config) and not config.option.collectonly and not plugins.hasplugin("skilleval-progress"):
+        from pytest_skilleval.progress import Progress
+
+        folder = settings.output / config.stash[HANDOVER]["run"]
+        plugins.register(Progress(config, folder, settings), "skilleval-progress")
 
 
 def _info(handed: Any) -> Any:
@@ -192,13 +203,19 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
         config.stash[HANDOVER]["info"] = _usage(preflight.preflight, evals_of(config), paths)
         _plan_to_stop(config)
-        config.stash[HANDOVER]["scheduled"] = _schedules(config)
+    if not is_worker(config):
+        config.stash[HANDOVER]["scheduled"] = _expects_evals(config, paths) and _schedules(config)
     if config.stash[SETTINGS].compare_baseline is not None and not is_worker(config):
         from pytest_skilleval import controller
 
         found = _usage(controller.open_baseline, config.stash[SETTINGS], evals_of(config).bench.info)
         config.stash[BASELINE] = found
         config.stash[HANDOVER]["baseline"] = {"path": found.path, "digest": found.path_digest}
+
+
+def _expects_evals(config: pytest.Config, paths: Sequence[Path]) -> bool:
+    """Tell whether there are case files, or a flag that only evals in Python can mean; workers alone collect those."""
+    return bool(paths) or config.stash[SETTINGS].selects_evals or config.getoption("skilleval_trials") is not None
 
 
 def _schedules(config: pytest.Config) -> bool:
@@ -229,10 +246,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config) -> Any:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_node_collection_finished(ids: list[str]) -> None:
-    """Keep the idle item out of every count."""
+def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
+    """Keep the idle item out of every count; show progress where a run has begun."""
     if ids and ids[-1] == IDLE_ID:
         ids.pop()
+    config = node.config
+    if (config.stash[SETTINGS].output / config.stash[HANDOVER]["run"]).is_dir():
+        _show_progress(config)
 
 
 def _plan_to_stop(config: pytest.Config) -> None:
@@ -266,7 +286,11 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
     evals = evals_of(config)
     return opening.header_lines(
-        config.stash[SETTINGS], evals.bench.info, preflight.groups(evals), config.stash.get(BASELINE, None)
+        config.stash[SETTINGS],
+        evals.bench.info,
+        preflight.groups(evals),
+        config.stash.get(BASELINE, None),
+        preflight.sides(evals),
     )
 
 
@@ -318,6 +342,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
         session.config.stash[COLLECTED] = preflight.planned(session.items)
         _usage(preflight.claim, session, evals_of(session.config), session.config.stash[HANDOVER].get("baseline"))
+    if is_worker(session.config) and session.config.stash[HANDOVER]["scheduled"]:
+        evals_of(session.config)
+        from pytest_skilleval import outcome
+
+        # A scheduled worker's collection ends with the idle item (see scheduler), before xdist sends it.
+        session.items.append(outcome.Idle.from_parent(session, name="idle", nodeid=IDLE_ID))
 
 
 # ------------------------------------------------------------------------------------------------------ fixtures
@@ -369,12 +399,6 @@ class Trials:
 
         self.evals = evals
         self.outcome = outcome
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """End a scheduled worker's collection with the idle item (see scheduler), before xdist sends it."""
-        if is_worker(session.config) and self.evals.bench.scheduled:
-            session.items.append(self.outcome.Idle.from_parent(session, name="idle", nodeid=IDLE_ID))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:

@@ -13,6 +13,7 @@ from pytest_skilleval.errors import ErrorClass
 from pytest_skilleval.model import Frozen, TrialId
 
 __all__ = [
+    "AgainstRef",
     "ArtifactRef",
     "BaselineRef",
     "CheckResult",
@@ -28,6 +29,7 @@ __all__ = [
     "ProviderInfo",
     "Report",
     "Score",
+    "SkillPair",
     "SkillSeen",
     "SkillUse",
     "Tokens",
@@ -252,6 +254,10 @@ class TrialTiming(Frozen):
     """By a monotonic clock, from intent to record."""
     agent_s: float = 0.0
     """Of these, the agent."""
+    waited_s: float = 0.0
+    """Of these, waiting: for a cap's slot, and between tries that a provider refused."""
+    rate_limited: int = 0
+    """How often the provider refused it for coming too often."""
     worker: str = "main"
     pid: int = 0
     attempt: int = 1
@@ -337,6 +343,10 @@ class PlannedTrial(Frozen):
     fingerprint: str
     skill_digest: str | None = None
     """Of the version that this trial's agent will be able to see."""
+    base: bool = False
+    """Whether it belongs to the baseline side of a comparison within the run."""
+    seen: str = ""
+    """Digest of all skills that its agent will be able to see, in a comparison within the run."""
     min_pass_rate: float | None = None
     expected_s: float | None = None
     """A guess at its duration, from the case's budget."""
@@ -364,6 +374,24 @@ class BaselineRef(Frozen):
     """SHA-256 of that report.json, 64 hex digits; "" when it was judged from its journal."""
 
 
+class SkillPair(Frozen):
+    """Both versions of a skill in a comparison within one run."""
+
+    name: str
+    baseline: str | None
+    """Digest of the version that it is compared with; None where there is none."""
+    candidate: str
+    """Digest of the current one."""
+
+
+class AgainstRef(Frozen):
+    """The older skills that run beside the current ones in the same run."""
+
+    reference: str
+    """As the user typed it: `git:REV` or a folder."""
+    skills: tuple[SkillPair, ...]
+
+
 class Judging(Frozen):
     """What a run is judged by: with its records, all that its reports are made of."""
 
@@ -372,6 +400,7 @@ class Judging(Frozen):
     thresholds: tuple[tuple[str, float], ...] = ()
     """Smallest gains that are called improved, by `pass_rate` and `score`."""
     baseline: BaselineRef | None = None
+    against: AgainstRef | None = None
 
 
 class Plan(Frozen):
@@ -592,6 +621,8 @@ class Report(ReportPart):
     noise: Noise
     power: dict[str, Any] = {}
     comparison: dict[str, Any] | None = None
+    baseline_groups: tuple[GroupSummary, ...] = ()
+    """The baseline side of a comparison within the run; `groups` and all that is made of them are the candidate's."""
     gate: GateResult
     trials: tuple[TrialLine, ...]
     timing: dict[str, Any] = {}

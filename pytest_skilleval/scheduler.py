@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 
     from pytest_skilleval.records import Plan
 
-__all__ = ["IDLE_ID", "CapScheduler", "Work", "recorded_durations", "works"]
+__all__ = ["IDLE_ID", "SCHEDULER", "CapScheduler", "Work", "recorded_durations", "works"]
 
 IDLE_ID = "skilleval::idle"
+SCHEDULER = "skilleval-scheduler"
+"""Its name among pytest's plugins."""
 REPORT_KEY = "skilleval"
 PRIOR = {"plan": 10.0, "agent": 120.0}
 """Expected seconds of a trial that never ran, by kind: agents take far longer than plans."""
@@ -170,8 +172,7 @@ class CapScheduler:
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Hear whether a trial's provider refused it for coming too often; other errors of a server cut nothing."""
         text = getattr(report, REPORT_KEY, None)
-        ticket = self._tickets.pop(report.nodeid, None) if text is not None else None
-        if ticket is None or self.collection is None:
+        if text is None or (ticket := self._tickets.pop(report.nodeid, None)) is None:
             return
         short = json.loads(text)
         name = short.get("resource")
@@ -181,9 +182,11 @@ class CapScheduler:
             self.caps.answered(name, ticket)
 
     def held_back(self) -> dict[str, int]:
-        """Return how many items each full resource keeps from starting."""
+        """Return how many items each full resource keeps from starting although a worker is free."""
         found: Counter[str] = Counter()
-        for resources, queue in list(self._queues.items()):
+        if all(item is not None for item in list(self._running.values())):
+            return {}
+        for resources, queue in [pair for pair in list(self._queues.items()) if pair[1]]:
             for name in self.caps.full(resources):
                 found[name] += len(queue)
         return dict(found)

@@ -52,6 +52,9 @@ class Course:
     marks: Marks | None = None
     exposure: Exposure = field(default_factory=Exposure)
     scores: dict[str, float] = field(default_factory=dict)
+    waited: float = 0.0
+    """Seconds of waiting for a slot, and between tries."""
+    rate_limited: int = 0
     attempts: list[str] = field(default_factory=list)
     """Earlier attempts of ours, one line each."""
     notes: list[str] = field(default_factory=list)
@@ -119,6 +122,8 @@ def settle(
             started=course.started,
             duration_s=time.monotonic() - course.clock,
             agent_s=course.ended.duration if course.ended else 0.0,
+            waited_s=course.waited,
+            rate_limited=course.rate_limited,
             worker=bench.worker,
             pid=os.getpid(),
             attempt=course.attempt,

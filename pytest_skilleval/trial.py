@@ -148,7 +148,8 @@ class Trial:
             raise RuntimeError("skilleval.run() was called twice: one trial asks once, so that trials stay independent")
         self._asked = True
         self.case = _with(self.case, prompt=prompt, template=template, files=files, timeout=timeout)
-        with self.bench.slots.held(resources_of(self.id.lane, self.bench.info.id)):
+        with self.bench.slots.held(resources_of(self.id.lane, self.bench.info.id)) as waited:
+            self._course.waited += waited
             error = self._ask_until_answered()
         if error is not None and policy(error.error_class).outcome == "error" and not self._timed_out(error):
             raise TrialFault(error.error_class, error.message)
@@ -189,6 +190,7 @@ class Trial:
         retries = 0
         while True:
             error = self._ask(attempt=retries + 1)
+            self._course.rate_limited += error is not None and error.error_class is ErrorClass.RATE_LIMIT
             again = error is not None and policy(error.error_class).retry
             wait = self.bench.retry.wait(retries, error, draw) if error is not None and again else None
             if error is None or wait is None:
@@ -196,6 +198,7 @@ class Trial:
             retries += 1
             self._course.attempts.append(f"attempt {retries}: {error.error_class.value}: {error.message}")
             self._leave_stage()
+            self._course.waited += wait
             time.sleep(wait)
 
     def _ask(self, attempt: int) -> TrialError | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_skilleval import summaries
+from pytest_skilleval import onerun, summaries
 from pytest_skilleval.comparison import power
 from pytest_skilleval.options import LANES
 from pytest_skilleval.records import (
@@ -53,7 +53,8 @@ def judge(
         compare: From trials, summaries, status and run id to a comparison with the baseline.
     """
     records = {trial: entry.record for trial, entry in entries.items() if entry.record is not None}
-    groups = summaries.group_trials(plan.trials, records)
+    groups = summaries.group_trials([trial for trial in plan.trials if not trial.base], records)
+    beside = summaries.group_trials([trial for trial in plan.trials if trial.base], records)
     group_rows = [summaries.summarise(key, group) for key, group in groups.items()]
     damage = [line for entry in entries.values() for line in entry.damage]
     counts = _counts(plan.trials, records)
@@ -62,6 +63,8 @@ def judge(
     reasons += [f"journal: trials/{name} belongs to no planned trial" for name in strangers]
     lift_rows = summaries.lifts(groups)
     comparison = compare(groups, group_rows, status, plan.run) if compare is not None else None
+    if comparison is None and beside:
+        comparison = onerun.compare(plan, groups, beside, settings, status)
     noise = summaries.noise(groups)
     conditions = dict.fromkeys(
         row.condition for row in sorted(group_rows, key=lambda row: summaries.order(("prompt", "", row.condition)))
@@ -95,6 +98,7 @@ def judge(
         noise=noise,
         power=power(groups, plan.trials_each, noise.flip_rate),
         comparison=comparison,
+        baseline_groups=tuple(summaries.summarise(key, group) for key, group in beside.items()),
         gate=gate(settings, counts, group_rows, comparison),
         trials=tuple(_line(trial, entries[trial.id]) for trial in _sorted(plan.trials)),
         timing={**_timing(plan.trials, records), "events": list(plan.events)},
@@ -231,6 +235,8 @@ def _timing(planned: Sequence[PlannedTrial], records: Mapping[TrialId, TrialReco
             "started": record.timing.started,
             "duration_s": round(record.timing.duration_s, 6),
             "agent_s": round(record.timing.agent_s, 6),
+            "waited_s": round(record.timing.waited_s, 6),
+            "rate_limited": record.timing.rate_limited,
             "worker": record.timing.worker,
             "attempt": record.timing.attempt,
         }

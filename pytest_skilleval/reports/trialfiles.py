@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from pytest_skilleval.model import TrialId
-from pytest_skilleval.records import TrialLine
+from pytest_skilleval.records import TrialLine, TrialRecord
 
 __all__ = ["Step", "TrialFiles", "evidence_size", "read_trial"]
 
@@ -58,7 +58,7 @@ class TrialFiles(NamedTuple):
         return dict(self.sizes).get(name, 0)
 
 
-def _folder(trial: TrialLine) -> str:
+def _folder(trial: TrialLine | TrialRecord) -> str:
     return f"trials/{_id(trial).folder}"
 
 
@@ -71,7 +71,7 @@ def evidence_size(run_folder: Path, trial: TrialLine) -> int:
     return total
 
 
-def read_trial(run_folder: Path | None, trial: TrialLine) -> TrialFiles:
+def read_trial(run_folder: Path | None, trial: TrialLine | TrialRecord) -> TrialFiles:
     """Read what a run folder holds of a trial; what is not there, or no regular file, is left out."""
     name = _folder(trial)
     if run_folder is None or not (run_folder / name).is_dir():
@@ -96,7 +96,7 @@ def read_trial(run_folder: Path | None, trial: TrialLine) -> TrialFiles:
     )
 
 
-def _bundle(run_folder: Path, trial: TrialLine) -> str:
+def _bundle(run_folder: Path, trial: TrialLine | TrialRecord) -> str:
     try:
         page = f"{_id(trial).bundle}/index.html"
         within = not {"", ".", ".."} & set(page.split("/"))
@@ -105,7 +105,7 @@ def _bundle(run_folder: Path, trial: TrialLine) -> str:
         return ""  # no name of a file: too long, or with characters that none can hold
 
 
-def _id(trial: TrialLine) -> TrialId:
+def _id(trial: TrialLine | TrialRecord) -> TrialId:
     return TrialId(trial.lane, trial.case, trial.condition, trial.trial)
 
 
