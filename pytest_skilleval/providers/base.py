@@ -118,8 +118,8 @@ class Detected(NamedTuple):
 class Provider(Protocol):
     """Who answers. Third parties implement this and name it through `pytest_skilleval_providers`.
 
-    A provider may also have `objection(case) -> str | None`: why it cannot be asked that case honestly, such as a prompt
-    that its agent takes as a command.
+    A provider may also have `objection(case) -> str | None`: why it cannot be asked that case honestly, such as a
+    prompt that its agent takes as a command.
     """
 
     id: str
