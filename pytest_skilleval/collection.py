@@ -19,6 +19,7 @@ import pytest
 from pydantic import ValidationError
 
 from pytest_skilleval import cases as case_files
+from pytest_skilleval.against import seen_digest
 from pytest_skilleval.cases import dotted, problems_of, validate_spec
 from pytest_skilleval.errors import CaseMistake, UserMistake
 from pytest_skilleval.model import Case, Condition, Lane, TrialId, digest_text
@@ -113,7 +114,11 @@ class Evals:
         for case in found:
             for condition in self.bench.conditions_of(case):
                 if condition.installs != "nothing" or condition.preloads:
-                    self.bench.skill_of(case)
+                    skill = self.bench.skill_of(case)
+                    if condition.base and skill is not None and self.bench.against is not None:
+                        self.bench.against.of(skill)
+        if found and self.bench.against is not None:
+            self.bench.against.check(self.bench.skills)
         if found:
             _ = self.bench.info, self.bench.sandbox
         return found
@@ -137,6 +142,7 @@ class Evals:
         """
         bench = self.bench
         trials = [self._planned(item, item.stash[WORK]) for item in items if WORK in item.stash]
+        against = bench.against
         return Plan(
             run=bench.run,
             token=bench.token,
@@ -151,6 +157,7 @@ class Evals:
                 max_errors=bench.settings.max_errors,
                 thresholds=bench.settings.thresholds,
                 baseline=facts.get("baseline"),
+                against=None if against is None else against.ref(bench.skills),
             ),
             skills=tuple(
                 SkillDigest(name=skill.name, digest=skill.digest) for _, skill in sorted(bench.skills.items())
@@ -158,14 +165,15 @@ class Evals:
             trials=tuple(trials),
             environment=facts["environment"],
             commit=facts["commit"],
-            notes=(*bench.notes, *bench.warnings),
+            notes=(*bench.notes, *(against.notes(bench.skills) if against is not None else ()), *bench.warnings),
             events=tuple(bench.events),
         )
 
     def _planned(self, item: pytest.Item, work: WorkItem) -> PlannedTrial:
         case, condition = work.case, work.condition
-        seen = next((skill for skill in self.bench.visible(case, condition) if skill.name == case.skill), None)
-        gate = case.spec.min_pass_rate
+        visible = self.bench.visible(case, condition)
+        seen = next((skill for skill in visible if skill.name == case.skill), None)
+        gate = None if condition.base else case.spec.min_pass_rate
         return PlannedTrial(
             lane=work.id.lane,
             case=work.id.case,
@@ -177,6 +185,8 @@ class Evals:
             skill=case.skill,
             fingerprint=case.fingerprint,
             skill_digest=seen.digest if seen else None,
+            base=condition.base,
+            seen=seen_digest(visible) if self.bench.against is not None else "",
             min_pass_rate=gate.get(condition.name) if isinstance(gate, dict) else gate,
             timeout_s=case.spec.budget.timeout,
         )

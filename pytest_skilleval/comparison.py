@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_skilleval.options import Settings
     from pytest_skilleval.records import GroupSummary, ProviderInfo, Report
 
-__all__ = ["Baseline", "compare", "comparer", "forecast", "hindrances", "power"]
+__all__ = ["Baseline", "compare", "comparer", "forecast", "hindrances", "power", "weigh"]
 
 GroupKey = tuple[str, str, str]
 
@@ -167,21 +167,50 @@ def compare(
         "changed": _named(key for key in new if key in old and key not in shared),
         "skills": _skills(old, new, shared),
     }
-    if blocked:
-        return {
-            **frame,
-            "kind": "none",
-            "groups": [],
-            "overall": {"verdict": "not comparable", "text": "; ".join(blocked)},
-        }
-    if status == "interrupted" or baseline.report.run.status != "finished":
+    if not blocked and (status == "interrupted" or baseline.report.run.status != "finished"):
         frame["reasons"] = [*reasons, "one of the runs is incomplete: only finished trials are compared"]
-    deciding = [old[key].skill_digest != new[key].skill_digest for key in shared]
-    base_trials = _baseline_trials(baseline.report)
+    return weigh(
+        frame,
+        shared,
+        _baseline_trials(baseline.report),
+        groups,
+        [old[key].skill_digest != new[key].skill_digest for key in shared],
+        method=method,
+        seed=seed,
+        thresholds=thresholds,
+    )
+
+
+def weigh(
+    frame: dict[str, Any],
+    shared: Sequence[GroupKey],
+    base: Mapping[GroupKey, Sequence[tuple[float, bool]]],
+    groups: summaries.Trials,
+    deciding: Sequence[bool],
+    *,
+    method: str,
+    seed: int,
+    thresholds: Sequence[tuple[str, float]],
+) -> dict[str, Any]:
+    """Return a comparison with its verdicts.
+
+    Args:
+        frame: What is compared, and whether it may be.
+        shared: The groups that are on both sides.
+        base: Score and outcome of each measured trial of the baseline.
+        groups: The candidate's trials.
+        deciding: For each shared group, whether its agents saw something else than in the baseline.
+        method: `exact` or `paired-bootstrap`.
+        seed: Of resampling.
+        thresholds: Smallest gains that are called improved, by `pass_rate` and `score`.
+    """
+    if not frame["comparable"]:
+        text = "; ".join(frame["reasons"])
+        return {**frame, "kind": "none", "groups": [], "overall": {"verdict": "not comparable", "text": text}}
     found = compare_arrays(
-        [[score for score, _ in base_trials.get(key, ())] for key in shared],
+        [[score for score, _ in base.get(key, ())] for key in shared],
         [groups[key].scores for key in shared],
-        [[passed for _, passed in base_trials.get(key, ())] for key in shared],
+        [[passed for _, passed in base.get(key, ())] for key in shared],
         [groups[key].passes for key in shared],
         deciding=deciding,
         case=[key[:2] for key in shared],

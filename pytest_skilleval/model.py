@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
+    "BASE",
     "AntiPattern",
     "Artifact",
     "Budget",
@@ -74,6 +75,10 @@ class Kind(StrEnum):
     """A whole agent at work."""
 
 
+BASE = "@base"
+"""Ends the name of a condition that shows the skills as they were."""
+
+
 class Condition(Frozen):
     """What the agent can know of the skill under test."""
 
@@ -85,6 +90,15 @@ class Condition(Frozen):
     """Which version of the skill is installed where the agent discovers skills."""
     preloads: bool = False
     """Whether the skill's text is put into the context."""
+    base: bool = False
+    """Whether it shows the skills as they were: the baseline side of a comparison in one run."""
+
+    @property
+    def twin(self) -> Condition | None:
+        """The same condition with the skills as they were; None where no current skill is seen."""
+        if self.base or self.installs == "stale" or (self.installs == "nothing" and not self.preloads):
+            return None
+        return self.model_copy(update={"name": f"{self.name}{BASE}", "control": True, "base": True})
 
 
 CONDITIONS: dict[str, Condition] = {

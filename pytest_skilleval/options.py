@@ -111,6 +111,13 @@ FLAGS: tuple[Flag, ...] = (
         None,
         metavar="REF",
     ),
+    Flag(
+        "skilleval-against",
+        "Run an older version of the skills (git:REV or a folder) beside the current one in the same run, and end with "
+        "a verdict (default: none)",
+        None,
+        metavar="REF",
+    ),
     Flag("skilleval-seed", "Seed of the stub's draws and of resampling (default: 0)", 0, kind=int, metavar="N"),
     Flag("skilleval-output", "Where runs go (default: .skilleval/runs)", ".skilleval/runs", metavar="DIR"),
     Flag(
@@ -218,6 +225,7 @@ class Settings:
     effort: str | None = None
     skills: tuple[Path, ...] = ()
     stale: str | None = None
+    against: str | None = None
     seed: int = 0
     output: Path = Path(".skilleval/runs")
     resume: str | None = None
@@ -284,6 +292,11 @@ def read_settings(config: pytest.Config) -> Settings:
     share = values["skilleval_max_errors"]
     if not 0 <= share <= 1:
         raise OptionMistake(f"--skilleval-max-errors={share}: a share from 0 to 1 is needed")
+    if values["skilleval_against"] is not None and values["skilleval_compare_baseline"] is not None:
+        raise OptionMistake(
+            f"--skilleval-against={values['skilleval_against']} and --compare-baseline="
+            f"{values['skilleval_compare_baseline']}: a run has one baseline; give one of them"
+        )
     return Settings(
         rootpath=root,
         trials=trials,
@@ -299,6 +312,7 @@ def read_settings(config: pytest.Config) -> Settings:
         effort=values["skilleval_effort"],
         skills=tuple(_path(root, text) for text in values["skilleval_skills"]),
         stale=values["skilleval_stale"],
+        against=values["skilleval_against"],
         seed=values["skilleval_seed"],
         output=_path(root, values["skilleval_output"]),
         resume=values["skilleval_resume"],

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from pytest_skilleval.collection import Evals
     from pytest_skilleval.options import Settings
-    from pytest_skilleval.records import Plan
+    from pytest_skilleval.records import AgainstRef, Plan
 
-__all__ = ["claim", "floors", "groups", "planned", "preflight", "select", "take_up"]
+__all__ = ["claim", "floors", "groups", "planned", "preflight", "select", "sides", "take_up"]
 
 
 def preflight(evals: Evals, paths: Sequence[Path]) -> dict[str, Any]:
@@ -66,10 +66,18 @@ def floors(evals: Evals) -> dict[tuple[str, str, str], float]:
     for case in evals.selected():
         gate = case.spec.min_pass_rate
         for condition in evals.bench.conditions_of(case):
+            if condition.base:
+                continue  # nobody asks how good the older version is
             floor = gate.get(condition.name) if isinstance(gate, dict) else gate
             if floor is not None:
                 found[case.lane.value, case.id, condition.name] = floor
     return found
+
+
+def sides(evals: Evals) -> AgainstRef | None:
+    """Return both versions of each skill, where they run beside each other."""
+    against = evals.bench.against
+    return None if against is None else against.ref(evals.bench.skills)
 
 
 def groups(evals: Evals) -> list[tuple[str, str, str]]:

@@ -109,6 +109,10 @@ def unite(folder: Path, old: Plan, new: Plan) -> Plan:
     )
 
 
+def _reference(plan: Plan) -> str | None:
+    return plan.judging.against.reference if plan.judging.against is not None else None
+
+
 def _changes(
     old: Plan, new: Plan, before: Mapping[TrialId, PlannedTrial], now: Mapping[TrialId, PlannedTrial]
 ) -> list[str]:
@@ -119,6 +123,7 @@ def _changes(
             ("model", old.provider.model, new.provider.model),
             ("effort", old.provider.effort, new.provider.effort),
             ("seed", str(old.seed), str(new.seed)),
+            ("--skilleval-against", _reference(old), _reference(new)),
         )
         if was != now_
     ]

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_skilleval.against import Against
 from pytest_skilleval.caps import caps_of
 from pytest_skilleval.errors import OptionMistake, SkillMistake
 from pytest_skilleval.halts import Decision, Halts, parse_budget
@@ -216,6 +217,8 @@ class Workbench:
         """
         if condition.installs == "nothing" and not condition.preloads:
             return ()
+        if condition.base and self.against is not None:
+            return self.against.side(self.visible(case, condition.model_copy(update={"base": False})))
         stale = condition.installs == "stale"
         own = self.stale_of(case) if stale else self.skill_of(case)
         others = [skill for name, skill in self.skills.items() if name != case.skill]
@@ -225,12 +228,21 @@ class Workbench:
             return (own,)
         return (own, *others) if own is not None else tuple(others)
 
+    @cached_property
+    def against(self) -> Against | None:
+        """The older versions that run beside the current ones, or None when none are asked for."""
+        reference = self.settings.against
+        return None if reference is None else Against(reference, target=self.scratch, root=self.settings.rootpath)
+
     def conditions_of(self, case: Case) -> tuple[Condition, ...]:
         """Return the conditions under which a case runs, in the order of every table."""
         asked = self.settings.conditions
         own = case.spec.conditions or tuple(CONDITIONS)
         names = own if not asked else [name for name in self._expand(asked) if not case.spec.conditions or name in own]
         chosen = [condition for name, condition in self.conditions.items() if name in names]
+        if self.against is not None:
+            # Beside its twin, so that a drift during the run meets both sides alike.
+            chosen = [one for condition in chosen for one in (condition, condition.twin) if one is not None]
         return tuple(
             condition
             for condition in chosen

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from pytest_skilleval.documents import Loc
 from pytest_skilleval.model import (
+    BASE,
     AntiPattern,
     CaseSpec,
     Check,
@@ -156,7 +157,8 @@ def _names(
     given: list[tuple[Loc, str]] = [(("conditions", i), name) for i, name in enumerate(spec.conditions or ())]
     yield from _twice(("conditions",), list(spec.conditions or ()), key=())
     if isinstance(spec.stub.solve_rate, dict):
-        given += [(("stub", "solve_rate", name), name) for name in spec.stub.solve_rate]
+        # A baseline side of its own rate rehearses `--skilleval-against`.
+        given += [(("stub", "solve_rate", name), name.removesuffix(BASE)) for name in spec.stub.solve_rate]
     if isinstance(spec.min_pass_rate, dict):
         given += [(("min_pass_rate", name), name) for name in spec.min_pass_rate]
     if conditions is not None:

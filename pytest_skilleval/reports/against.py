@@ -25,7 +25,7 @@ def comparison_lines(comparison: Mapping[str, Any]) -> Iterator[Line]:
     verdict = str(overall["verdict"])
     text = str(overall.get("text") or verdict)
     trials = f" ({numbers.count(base['trials'], 'trial')} each)" if "trials" in base else ""
-    yield Line(f"against {base['run']}{trials}: {_what(comparison)}")
+    yield Line(f"against {base.get('id') or base['run']}{trials}: {_what(comparison)}")
     yield Line(text, _COLOURS.get(verdict, ""))
     for reason in (*comparison.get("reasons", ()), *overall.get("reasons", ())):
         if reason not in text:

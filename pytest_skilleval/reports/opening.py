@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_skilleval import comparison
+from pytest_skilleval.model import BASE
 from pytest_skilleval.reports import numbers
 
 if TYPE_CHECKING:
@@ -12,13 +13,17 @@ if TYPE_CHECKING:
 
     from pytest_skilleval.comparison import Baseline
     from pytest_skilleval.options import Settings
-    from pytest_skilleval.records import ProviderInfo
+    from pytest_skilleval.records import AgainstRef, ProviderInfo
 
 __all__ = ["header_lines", "plan_lines"]
 
 
 def header_lines(
-    settings: Settings, provider: ProviderInfo, groups: Sequence[tuple[str, str, str]], baseline: Baseline | None
+    settings: Settings,
+    provider: ProviderInfo,
+    groups: Sequence[tuple[str, str, str]],
+    baseline: Baseline | None,
+    against: AgainstRef | None = None,
 ) -> list[str]:
     """Return the lines of pytest's header."""
     if not groups:
@@ -32,6 +37,12 @@ def header_lines(
     each = f"{numbers.count(settings.trials, 'trial')} each"
     size = f"{numbers.count(cases, 'case')}, {numbers.count(len(groups), 'group')}, {each}"
     lines = [f"skilleval: {who}: {size} = {numbers.count(len(groups) * settings.trials, 'trial')}"]
+    if against is not None:
+        pairs = ", ".join(f"{pair.name} {_version(pair.baseline)} -> {pair.candidate[:8]}" for pair in against.skills)
+        lines.append(f"skilleval: against {against.reference}, both sides in this run: {pairs}")
+        twins = {group for group in groups if group[2].endswith(BASE)}
+        sides = [(lane, case, name) for lane, case, name in groups if (lane, case, f"{name}{BASE}") in twins]
+        lines += [f"skilleval: {reason}" for reason in comparison.forecast(None, sides, settings.trials)]
     if baseline is None:
         return lines
     run = baseline.report.run
@@ -39,6 +50,10 @@ def header_lines(
     lines += [f"skilleval: not comparable, but allowed: {reason}" for reason in baseline.allowed]
     lines += [f"skilleval: {reason}" for reason in comparison.forecast(baseline.report, groups, settings.trials)]
     return lines
+
+
+def _version(digest: str | None) -> str:
+    return "as it is" if digest is None else digest[:8]
 
 
 def plan_lines(counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
