@@ -2,9 +2,9 @@
 
     python benchmarks/lifts.py [--seeds 40] [--cases 24] [--trials 1]
 
-The simulated agent's rates are known, so the true lift is. The suite is a prompt lane: no process is started, and the rates
-differ from case to case as those of the project's own cases do. A 95 % interval should hold the truth in 34 to 40 of 40
-runs (the chance of fewer than 34 is 0.3 %).
+The simulated agent's rates are known, so the true lift is. The suite is a prompt lane: no process is started, and the
+rates differ from case to case as those of the project's own cases do. A 95 % interval should hold the truth in 34 to 40
+of 40 runs (the chance of fewer than 34 is 0.3 %).
 """
 
 from __future__ import annotations

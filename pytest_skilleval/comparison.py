@@ -93,7 +93,8 @@ def forecast(baseline: Report | None, groups: Sequence[GroupKey], trials: int) -
 
 def power(groups: summaries.Trials, trials: int, flip: float | None) -> dict[str, Any]:
     """Return what two runs like this one could tell apart: the smallest change, and the trials for group verdicts."""
-    measured = [key for key, group in groups.items() if group.measured]
+    # Controls decide nothing: they would make the design look better than it is.
+    measured = [key for key, group in groups.items() if group.measured and not group.planned[0].control]
     if not measured:
         return {}
     return dict(design_limits(len({key[:2] for key in measured}), len(measured), trials, flip=flip))

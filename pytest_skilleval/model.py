@@ -146,7 +146,9 @@ class TrialId(NamedTuple):
 
 # ---------------------------------------------------------------------------------------------- the case file's shape
 
-Identifier = Annotated[str, Field(pattern=r"^[^\s\[\]:/\\]+$", min_length=1, max_length=500)]
+_NAME = r"[^\s\[\]:/\\]"
+# Dots alone would name a folder above.
+Identifier = Annotated[str, Field(pattern=rf"^{_NAME}*[^\s\[\]:/\\.]{_NAME}*$", min_length=1, max_length=500)]
 Regex = Annotated[str, Field(json_schema_extra={"format": "regex"})]
 Patterns = Annotated[tuple[Regex, ...], Field(min_length=1)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
