@@ -120,7 +120,9 @@ class Evals:
         if found and self.bench.against is not None:
             self.bench.against.check(self.bench.skills)
         if found:
-            _ = self.bench.info, self.bench.sandbox
+            _ = self.bench.info, self.bench.sandbox, self.bench.rules, self.bench.retry
+        for case in filter(self.selects, found):
+            self.bench.refuse(case)
         return found
 
     def work(self, case: Case) -> Iterator[WorkItem]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_skilleval.errors import ErrorClass, TrialFault, UserMistake
 from pytest_skilleval.providers.base import Answer
-from pytest_skilleval.providers.classes import policy
+from pytest_skilleval.providers.classes import TABLE, Policy, policy
 from pytest_skilleval.records import (
     ArtifactRef,
     CheckResult,
@@ -52,6 +52,8 @@ class Course:
     marks: Marks | None = None
     exposure: Exposure = field(default_factory=Exposure)
     scores: dict[str, float] = field(default_factory=dict)
+    agent_started: float = 0.0
+    """Seconds since the epoch."""
     waited: float = 0.0
     """Seconds of waiting for a slot, and between tries."""
     rate_limited: int = 0
@@ -59,6 +61,8 @@ class Course:
     """Earlier attempts of ours, one line each."""
     notes: list[str] = field(default_factory=list)
     fault: TrialError | None = None
+    rules: Mapping[ErrorClass, Policy] = field(default_factory=lambda: TABLE)
+    """What each class of error does."""
     left_something: bool = False
     """Whether the agent changed its workspace."""
     files: Mapping[str, FileRef] = field(default_factory=dict)
@@ -122,6 +126,7 @@ def settle(
             started=course.started,
             duration_s=time.monotonic() - course.clock,
             agent_s=course.ended.duration if course.ended else 0.0,
+            agent_started=course.agent_started,
             waited_s=course.waited,
             rate_limited=course.rate_limited,
             worker=bench.worker,
@@ -138,7 +143,8 @@ def _outcome(course: Course, case: Case, exception: BaseException | None) -> tup
     if course.fault is not None:
         return Outcome.ERROR, course.fault.message, course.fault
     error, marks = course.answer.error, course.marks
-    if marks is not None and marks.unjudged and (error is None or policy(error.error_class).outcome != "error"):
+    rule = None if error is None else policy(error.error_class, course.rules).outcome
+    if marks is not None and marks.unjudged and rule != "error":
         # Not even a bad ending counts: a rate to which only failures are added would be none.
         return Outcome.UNJUDGED, marks.reason, error
     if error is not None and (ended := _ended_badly(course, case, error)) is not None:
@@ -152,7 +158,7 @@ def _outcome(course: Course, case: Case, exception: BaseException | None) -> tup
 
 def _ended_badly(course: Course, case: Case, error: TrialError) -> tuple[Outcome, str, TrialError] | None:
     """Return the outcome of an answer with an error, or None when its checks are to decide."""
-    rule = policy(error.error_class).outcome
+    rule = policy(error.error_class, course.rules).outcome
     if error.error_class is ErrorClass.TIMEOUT:
         chosen = case.spec.budget.on_timeout
         left_nothing = not course.answer.transcript.tool_calls and not course.left_something

@@ -23,7 +23,7 @@ from pytest_skilleval.caps import resources_of
 from pytest_skilleval.errors import ErrorClass, TrialFault
 from pytest_skilleval.model import Case, Condition, TrialId
 from pytest_skilleval.providers.base import Answer, ProcessOutput
-from pytest_skilleval.providers.classes import policy
+from pytest_skilleval.providers.classes import Policy, policy
 from pytest_skilleval.records import ArtifactRef, Intent, Outcome, Transcript, TrialError, TrialRecord
 from pytest_skilleval.redaction import Redactor, redact_named
 from pytest_skilleval.scoring.facts import Facts
@@ -88,7 +88,7 @@ class Trial:
         self.trial = number
         self.id = TrialId(case.lane.value, case.id, condition.name, number)
         self.record: TrialRecord | None = None
-        self._course = Course(attempt=bench.journal.attempts(self.id) + 1)
+        self._course = Course(attempt=bench.journal.attempts(self.id) + 1, rules=bench.rules)
         self._stage: Stage | None = None
         self._asked = False
         self._redactor = Redactor(tuple(bench.provider.credentials().values()))
@@ -151,7 +151,7 @@ class Trial:
         with self.bench.slots.held(resources_of(self.id.lane, self.bench.info.id)) as waited:
             self._course.waited += waited
             error = self._ask_until_answered()
-        if error is not None and policy(error.error_class).outcome == "error" and not self._timed_out(error):
+        if error is not None and self._rule(error).outcome == "error" and not self._timed_out(error):
             raise TrialFault(error.error_class, error.message)
         return Run(self.workspace, self._course.answer.transcript, error)
 
@@ -191,7 +191,7 @@ class Trial:
         while True:
             error = self._ask(attempt=retries + 1)
             self._course.rate_limited += error is not None and error.error_class is ErrorClass.RATE_LIMIT
-            again = error is not None and policy(error.error_class).retry
+            again = error is not None and self._rule(error).retry
             wait = self.bench.retry.wait(retries, error, draw) if error is not None and again else None
             if error is None or wait is None:
                 return error
@@ -212,6 +212,7 @@ class Trial:
         output: ProcessOutput | None = None
         if launch is not None:
             self._redactor = Redactor((*provider.credentials().values(), *launch.secrets))
+            course.agent_started = time.time()
             ended = course.ended = stage.launch(ask, launch, self._folder)
             output = ProcessOutput(
                 stdout=self._folder / "stdout",
@@ -247,6 +248,9 @@ class Trial:
                 f"the agent {word} skill {skill!r} although condition {self.condition.name!r} hides it: "
                 "it was found outside the trial's home",
             )
+
+    def _rule(self, error: TrialError) -> Policy:
+        return policy(error.error_class, self.bench.rules)
 
     def _timed_out(self, error: TrialError) -> bool:
         return error.error_class is ErrorClass.TIMEOUT
@@ -303,7 +307,7 @@ class Trial:
         )
         self.bench.journal.write_record(self.record)
         error = self.record.error
-        if error is not None and policy(error.error_class).stops_provider and self.bench.provider.paid:
+        if error is not None and self._rule(error).stops_provider and self.bench.provider.paid:
             self.bench.halts.halt(error)
         self.bench.halts.told(self.record)
         return self.record

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-import tomllib
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_skilleval.against import Against
 from pytest_skilleval.caps import caps_of
-from pytest_skilleval.errors import OptionMistake, SkillMistake
+from pytest_skilleval.errors import ErrorClass, OptionMistake, SkillMistake, UserMistake
 from pytest_skilleval.halts import Decision, Halts, parse_budget
 from pytest_skilleval.interrupts import Watch
 from pytest_skilleval.journal import Journal, hold, read_plan
 from pytest_skilleval.model import CONDITIONS, Case, Condition, Skill, TrialId
 from pytest_skilleval.providers import make_provider
 from pytest_skilleval.providers.base import Provider, ProviderSettings
-from pytest_skilleval.providers.classes import Retry
+from pytest_skilleval.providers.classes import Policy, Retry, error_table, read_retry
+from pytest_skilleval.providers.project import provider_table, skilleval_table
 from pytest_skilleval.skills import find_skills, stale_skill
 from pytest_skilleval.slots import Slots
 from pytest_skilleval.workspace.home import Home, home_base, own_base
@@ -150,9 +149,32 @@ class Workbench:
         return Slots(self.folder, {} if self.scheduled else caps)
 
     @cached_property
+    def rules(self) -> dict[ErrorClass, Policy]:
+        """What each class of error does, with the project's changes.
+
+        Raises:
+            OptionMistake: `[tool.skilleval.errors]` names a class, key or value that does not exist.
+        """
+        return error_table(skilleval_table(self.settings.rootpath, "errors"))
+
+    @cached_property
     def retry(self) -> Retry:
-        """How errors that pass are waited out."""
-        return Retry()
+        """How errors that pass are waited out.
+
+        Raises:
+            OptionMistake: `[tool.skilleval.retry]` holds a key or value that is not allowed.
+        """
+        return read_retry(skilleval_table(self.settings.rootpath, "retry"))
+
+    def refuse(self, case: Case) -> None:
+        """Refuse a case that the provider cannot be asked honestly.
+
+        Raises:
+            UserMistake: The provider objects.
+        """
+        objection = getattr(self.provider, "objection", None)
+        if objection is not None and (text := objection(case)) is not None:
+            raise UserMistake(text)
 
     # --------------------------------------------------------------------------------------------- the skills
 
@@ -340,20 +362,9 @@ class Workbench:
         for folder in (base / self.run, base):
             with contextlib.suppress(OSError):
                 folder.rmdir()
+        if self._watch is not None and self._watch.orphaned:
+            os._exit(1)  # there is nobody to report to: going on would only spoil a dead controller's terminal
 
 
 def _short(path: Path, root: Path) -> str:
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
-
-
-def provider_table(root: Path, name: str) -> dict[str, Any]:
-    """Return `[tool.skilleval.providers.<name>]` of pyproject.toml, or nothing."""
-    path = root / "pyproject.toml"
-    if not re.fullmatch(r"[\w.-]+", name) or not path.is_file():
-        return {}
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise OptionMistake(f"{path}: {error}") from None
-    found = table.get("tool", {}).get("skilleval", {}).get("providers", {}).get(name, {})
-    return dict(found) if isinstance(found, dict) else {}

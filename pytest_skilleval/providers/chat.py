@@ -95,7 +95,10 @@ class Chat:
         """Object to lanes in which something has to be done."""
         if case.lane is Lane.PROMPT:
             return None
-        return f"{case.path}:{case.line}: chat can only answer; lane {case.lane.value} needs an agent, such as claude"
+        return (
+            f"{case.path}:{case.line}: chat can only answer, and lane {case.lane.value} needs an agent; "
+            "add --skilleval-lane prompt"
+        )
 
     def prepare(self, ask: Ask) -> Launch:
         """Write the conversation and return the command that holds it."""

@@ -131,7 +131,7 @@ def test_a_file_of_the_workspace_is_not_imported_in_place_of_a_module(chat, serv
 
 
 def test_lanes_in_which_something_has_to_be_done_are_refused(chat, ask):
-    with pytest.raises(TrialFault, match="chat can only answer; lane execution needs an agent"):
+    with pytest.raises(TrialFault, match="chat can only answer, and lane execution needs an agent"):
         chat().prepare(ask())
 
 
