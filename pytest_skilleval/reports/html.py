@@ -32,6 +32,8 @@ INLINE_BYTES = 3_000_000
 """Transcripts, diffs and error streams up to this many bytes in all stay in the one page."""
 INLINE_TRIALS = 1_500
 """More trials than this get pages of their own beside the report."""
+CROWD = 3_000
+"""More groups than this are one line each, which leads to its case's page."""
 TEXT_LIMIT = 20_000
 """Characters of one text in the one page; the file beside it holds the rest."""
 PAGE_TEXT_LIMIT = 200_000
@@ -66,6 +68,7 @@ def as_html(
             large=large,
             trials_of=_reader(report, folder, baseline_folder),
             text_limit=TEXT_LIMIT,
+            crowd=CROWD,
         )
     )
 

@@ -340,6 +340,37 @@ def test_a_large_run_gets_a_page_a_case_and_stays_small(tmp_path: Path) -> None:
     assert "../report.html#" in beside[shown[0]]
 
 
+def test_thousands_of_groups_are_a_line_each_that_leads_to_its_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html, "CROWD", 3)
+    monkeypatch.setattr(html, "INLINE_TRIALS", 5)
+    report = made(("greet", "wave"))
+    page = Page(as_html(report, tmp_path))
+    assert page.all("details") == []
+    beside = dict(pages(report, tmp_path))
+    links = [attributes["href"] or "" for attributes in page.all("a") if attributes.get("class") == "name"]
+    assert len(links) == 4
+    for link in links:
+        name, _, anchor = link.partition("#")
+        assert f'<section id="{anchor}"' in beside[name]
+
+
+def test_rare_outcomes_are_counted_and_can_be_filtered() -> None:
+    lines = [
+        trial("greet", "none", number, name, reason="why") for number, name in ((1, "unjudged"), (2, "not-needed"))
+    ]
+    report = made((), {}, trials=lines)
+    report = report.model_copy(
+        update={"run": report.run.model_copy(update={"counts": {**report.run.counts, "unjudged": 1, "not-needed": 1}})}
+    )
+    text = as_html(report, None)
+    for name, words in (("unjudged", "unjudged"), ("not-needed", "not needed")):
+        assert f'<li class="{name}"><b>1</b> {words}</li>' in text
+        assert f'data-v="{name}"' in text
+        assert f'<span class="out {name}">{words}</span>' in text
+
+
 def test_large_transcripts_move_to_pages_of_their_own(tmp_path: Path) -> None:
     report = made()
     assert not is_large(report, tmp_path)
