@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-__all__ = ["Stopped", "Stopping", "Watch"]
+__all__ = ["Stopped", "Stopping", "Watch", "shorten"]
 
 _NAME = "session"
 _ENDING = 10.0
@@ -66,6 +66,15 @@ class _Handlers:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type] # as it was
         self._before.clear()
+
+
+def shorten(excinfo: pytest.ExceptionInfo[BaseException], config: pytest.Config) -> None:
+    """Keep of an interrupt's traceback the last entry, which is all that pytest shows of it.
+
+    Rendering the sources of forty others takes it most of a second, in every worker.
+    """
+    if not config.getoption("fulltrace", default=False):
+        excinfo.traceback = type(excinfo.traceback)(excinfo.traceback[-1:])
 
 
 class Stopping:
@@ -159,8 +168,14 @@ class Watch:
     def __init__(self, folder: Path) -> None:
         self._path = folder / _NAME
         self._handlers = _Handlers()
+        self._controller = os.getppid()
         self._ended = False
         self._interrupted = -_AGAIN
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether the controller has died."""
+        return os.getppid() != self._controller
 
     def start(self) -> None:
         """Listen until `end`; the controller holds the file by now, or the session is over."""

@@ -126,7 +126,7 @@ def evals_of(config: pytest.Config) -> Evals:
         bench.scheduled = handed["scheduled"]
         bench.decisions = {tuple(group): most for group, most in handed["decisions"]}
         config.stash[EVALS] = Evals(bench, _roots(config))
-        config.pluginmanager.register(Trials(config.stash[EVALS]), "skilleval-trials")
+        config.pluginmanager.register(Trials(config, config.stash[EVALS]), "skilleval-trials")
         _show_progress(config)
     return config.stash[EVALS]
 
@@ -394,9 +394,10 @@ def skilleval_workspace(skilleval_home: Home) -> Path:
 class Trials:
     """The hooks around running trials; registered with the first case, so that other sessions never call them."""
 
-    def __init__(self, evals: Evals) -> None:
+    def __init__(self, config: pytest.Config, evals: Evals) -> None:
         from pytest_skilleval import outcome
 
+        self.config = config
         self.evals = evals
         self.outcome = outcome
 
@@ -428,6 +429,13 @@ class Trials:
         report = yield
         self.outcome.attach(item, call, report)
         return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Let an interrupt take effect at once."""
+        from pytest_skilleval.interrupts import shorten
+
+        shorten(excinfo, self.config)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:

@@ -96,9 +96,13 @@ class Bed:
         folder: A new folder for all of it.
         cases: How many cases.
         agent: What their agents do, in shell; they must leave hello in out.txt to pass.
+        stale: Whether the agents have an older version of a skill, which every process takes from git.
+        more: Further keys of the cases.
     """
 
-    def __init__(self, folder: Path, *, cases: int = 2, agent: str = "sleep 0.2", **more: Any) -> None:
+    def __init__(
+        self, folder: Path, *, cases: int = 2, agent: str = "sleep 0.2", stale: bool = False, **more: Any
+    ) -> None:
         self.folder = folder
         self.path = folder / "project"
         self.temp = folder / "temp"
@@ -107,9 +111,21 @@ class Bed:
             path.mkdir(parents=True)
         self.marks.touch()
         (self.path / "pytest.ini").write_text("[pytest]\n")
+        if stale:
+            more |= {"skill": "greeter", "conditions": ["stale"]}
+            self._skill_in_two_commits()
         for number in range(1, cases + 1):
             self.case(f"case{number}", agent, **more)
         self._sessions = 0
+
+    def _skill_in_two_commits(self) -> None:
+        git = ("git", "-C", str(self.path), "-c", "user.name=Test", "-c", "user.email=test@example.invalid")
+        subprocess.run((*git, "init", "-q"), check=True)
+        for version in ("old", "new"):
+            text = f"---\nname: greeter\ndescription: Greets people by name.\n---\n\nSay hello, the {version} way.\n"
+            self.write("skills/greeter/SKILL.md", text)
+            subprocess.run((*git, "add", "skills"), check=True)
+            subprocess.run((*git, "commit", "-q", "-m", version), check=True)
 
     def case(self, name: str, agent: str, *, then: str = "echo hello > out.txt", **more: Any) -> None:
         """Write a case whose agent always solves it."""

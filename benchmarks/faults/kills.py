@@ -88,15 +88,14 @@ def controller_killed(desk: Desk) -> None:
     left = desk.scale(3, 100)
     rounds = 0
     while left > 0:
-        left -= _one_run(desk, ("-n2",) if rounds % 2 == 0 else ("-n0",), min(left, 3 if not desk.full else 6))
+        left -= _one_run(desk, ("-n2",) if rounds % 2 == 0 else ("-n0",), min(left, 6 if desk.full else 3))
         rounds += 1
 
 
 def _one_run(desk: Desk, mode: tuple[str, ...], kills: int) -> int:
-    bed = desk.bed(cases=4, agent="sleep 0.2")
+    bed = desk.bed(cases=4, agent="sleep 0.2", stale=True)
     account = desk.account(bed)
     done = 0
-    slept: list[float] = []
     for _ in range(kills):
         session = bed.start(*mode, "--trials", "10", "-q", *_resume(bed))
         begun = bed.starts().total()
@@ -114,10 +113,7 @@ def _one_run(desk: Desk, mode: tuple[str, ...], kills: int) -> int:
         else:
             session.signal(signal.SIGKILL)
         session.process.wait()
-        struck = time.monotonic()
-        problems = account.settle(session)
-        slept.append(time.monotonic() - struck)
-        problems += account.cleared()
+        problems = account.settle(session) + account.cleared()
         desk.point(f"{' '.join(mode)} killed {moment:.2f} s after its {'start' if early else 'first trial'}", problems, session)
         done += 1
     account.see()

@@ -30,7 +30,7 @@ from .sweep import kill_all_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["ALLOWED", "Home", "home_base", "home_root", "lend_home", "make_home"]
+__all__ = ["ALLOWED", "Home", "home_base", "home_root", "lend_home", "make_home", "own_base"]
 
 ALLOWED = (
     "PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TZ", "TERM", "USER", "LOGNAME", "SHELL",
@@ -103,7 +103,7 @@ def make_home(base: Path, run: str, name: str, environ: Mapping[str, str]) -> Ho
         OptionMistake: The base belongs to somebody else.
         OSError: A folder cannot be made, or is there already.
     """
-    _own(base)
+    own_base(base)
     # Plain strings: this runs once a trial, and path objects cost more than the system calls.
     root = f"{base}/{run}/{name}"
     try:
@@ -145,7 +145,7 @@ def lend_home(outside: Path, name: str, environ: Mapping[str, str]) -> Iterator[
     base = home_base(outside)
     run = f"fixture-{os.getpid()}"
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:20]
-    _own(base)
+    own_base(base)
     with Spawner() as spawner, spawner.lease(home_root(base, run, digest), base):
         home = make_home(base, run, digest, environ)
         home.install_git()
@@ -159,7 +159,12 @@ def lend_home(outside: Path, name: str, environ: Mapping[str, str]) -> Iterator[
             folder.rmdir()
 
 
-def _own(base: Path) -> None:
+def own_base(base: Path) -> None:
+    """Make the folder for homes where it is missing.
+
+    Raises:
+        OptionMistake: It belongs to somebody else: what lies in it could be exchanged.
+    """
     base.mkdir(mode=0o700, exist_ok=True)
     status = base.lstat()
     if status.st_uid != os.getuid() or base.is_symlink():
