@@ -22,6 +22,7 @@ __all__ = [
     "FileRef",
     "Intent",
     "Isolation",
+    "Judged",
     "Judging",
     "Outcome",
     "Plan",
@@ -133,6 +134,24 @@ class TrialError(Frozen):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
 
 
+class Judged(Frozen):
+    """What a judge said of a statement in prose."""
+
+    provider: str
+    model: str | None = None
+    simulated: bool = False
+    answers: tuple[Literal["yes", "no"], ...]
+    """One for each time that it was asked; most of them decide."""
+    evidence: str = ""
+    """What it quoted of the agent's work, for the answer that decided."""
+    agreement: float | None = None
+    """Share of pairs of its answers that agree; None with one answer."""
+    tokens: Tokens | None = None
+    """Of all its answers."""
+    cost_usd: float | None = None
+    """The same."""
+
+
 class CheckResult(Frozen):
     """One yes or no, and why."""
 
@@ -145,6 +164,8 @@ class CheckResult(Frozen):
     weight: float = 1.0
     error: bool = False
     """Whether the check itself broke."""
+    judged: Judged | None = None
+    """What a judge said of it, where one was asked."""
 
 
 class Component(Frozen):
@@ -254,6 +275,8 @@ class TrialTiming(Frozen):
     """By a monotonic clock, from intent to record."""
     agent_s: float = 0.0
     """Of these, the agent."""
+    agent_started: float = 0.0
+    """Seconds since the epoch; of the last try."""
     waited_s: float = 0.0
     """Of these, waiting: for a cap's slot, and between tries that a provider refused."""
     rate_limited: int = 0
@@ -401,6 +424,9 @@ class Judging(Frozen):
     """Smallest gains that are called improved, by `pass_rate` and `score`."""
     baseline: BaselineRef | None = None
     against: AgainstRef | None = None
+    judge: str | None = None
+    """Who decides statements in prose, as the user typed it."""
+    judge_repeats: int = 1
 
 
 class Plan(Frozen):
@@ -621,6 +647,8 @@ class Report(ReportPart):
     noise: Noise
     power: dict[str, Any] = {}
     comparison: dict[str, Any] | None = None
+    judge: dict[str, Any] | None = None
+    """Who decided statements in prose, how often, and how well it agrees with itself; None where nobody did."""
     baseline_groups: tuple[GroupSummary, ...] = ()
     """The baseline side of a comparison within the run; `groups` and all that is made of them are the candidate's."""
     gate: GateResult

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import sys
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_skilleval import evidence, lanes
 from pytest_skilleval.caps import resources_of
 from pytest_skilleval.errors import ErrorClass, TrialFault
+from pytest_skilleval.judge import ask_judge
 from pytest_skilleval.model import Case, Condition, TrialId
 from pytest_skilleval.providers.base import Answer, ProcessOutput
 from pytest_skilleval.providers.classes import Policy, policy
@@ -267,6 +269,7 @@ class Trial:
             run_command=lambda argv, timeout: stage.command(argv, timeout, "check"),
             python=sys.executable,
             bundle=self._collect_bundle(stage.workspace),
+            judge=None if self.bench.judge is None else functools.partial(ask_judge, self.bench, self.id),
         )
 
     def _collect_bundle(self, workspace: Path) -> Path | None:
