@@ -117,6 +117,8 @@ class Evals:
                     skill = self.bench.skill_of(case)
                     if condition.base and skill is not None and self.bench.against is not None:
                         self.bench.against.of(skill)
+        if found:
+            _ = self.bench.judge  # one that is not there must cost no agent
         if found and self.bench.against is not None:
             self.bench.against.check(self.bench.skills)
         if found:
@@ -160,6 +162,8 @@ class Evals:
                 thresholds=bench.settings.thresholds,
                 baseline=facts.get("baseline"),
                 against=None if against is None else against.ref(bench.skills),
+                judge=bench.settings.judge,
+                judge_repeats=bench.settings.judge_repeats,
             ),
             skills=tuple(
                 SkillDigest(name=skill.name, digest=skill.digest) for _, skill in sorted(bench.skills.items())

@@ -142,11 +142,12 @@ class Halts:
 
     def told(self, record: TrialRecord) -> None:
         """Count what a trial has cost."""
-        tokens = record.tokens
-        if tokens is None and record.cost_usd is None:
+        spent = [(record.tokens, record.cost_usd)]
+        spent += [(check.judged.tokens, check.judged.cost_usd) for check in record.checks if check.judged is not None]
+        if all(tokens is None and cost is None for tokens, cost in spent):
             return
-        self._spent["usd"] += record.cost_usd or 0.0
-        self._spent["tokens"] += (tokens.input or 0) + (tokens.output or 0) if tokens is not None else 0
+        self._spent["usd"] += sum(cost or 0.0 for _, cost in spent)
+        self._spent["tokens"] += sum((one.input or 0) + (one.output or 0) for one, _ in spent if one is not None)
         folder = self._folder / "spent"
         folder.mkdir(exist_ok=True)
         write_aside(folder / f"{self._worker}.json", json.dumps(self._spent).encode())

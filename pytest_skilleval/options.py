@@ -118,6 +118,21 @@ FLAGS: tuple[Flag, ...] = (
         None,
         metavar="REF",
     ),
+    Flag(
+        "skilleval-judge",
+        "Who decides statements in prose (rubric checks): a provider, P or P@MODEL, asked after the agent is dead "
+        "(default: nobody; what only they decide is unjudged)",
+        None,
+        metavar="P",
+    ),
+    Flag(
+        "skilleval-judge-repeats",
+        "How often the judge is asked about each statement; most answers decide, and its agreement with itself is "
+        "reported (default: 1)",
+        1,
+        kind=int,
+        metavar="N",
+    ),
     Flag("skilleval-seed", "Seed of the stub's draws and of resampling (default: 0)", 0, kind=int, metavar="N"),
     Flag("skilleval-output", "Where runs go (default: .skilleval/runs)", ".skilleval/runs", metavar="DIR"),
     Flag(
@@ -226,6 +241,8 @@ class Settings:
     skills: tuple[Path, ...] = ()
     stale: str | None = None
     against: str | None = None
+    judge: str | None = None
+    judge_repeats: int = 1
     seed: int = 0
     output: Path = Path(".skilleval/runs")
     resume: str | None = None
@@ -297,6 +314,9 @@ def read_settings(config: pytest.Config) -> Settings:
             f"--skilleval-against={values['skilleval_against']} and --compare-baseline="
             f"{values['skilleval_compare_baseline']}: a run has one baseline; give one of them"
         )
+    repeats = values["skilleval_judge_repeats"]
+    if repeats < 1:
+        raise OptionMistake(f"--skilleval-judge-repeats={repeats}: a whole number of at least 1 is needed")
     return Settings(
         rootpath=root,
         trials=trials,
@@ -313,6 +333,8 @@ def read_settings(config: pytest.Config) -> Settings:
         skills=tuple(_path(root, text) for text in values["skilleval_skills"]),
         stale=values["skilleval_stale"],
         against=values["skilleval_against"],
+        judge=values["skilleval_judge"],
+        judge_repeats=repeats,
         seed=values["skilleval_seed"],
         output=_path(root, values["skilleval_output"]),
         resume=values["skilleval_resume"],

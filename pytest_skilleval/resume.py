@@ -124,6 +124,7 @@ def _changes(
             ("effort", old.provider.effort, new.provider.effort),
             ("seed", str(old.seed), str(new.seed)),
             ("--skilleval-against", _reference(old), _reference(new)),
+            ("--skilleval-judge", old.judging.judge, new.judging.judge),
         )
         if was != now_
     ]

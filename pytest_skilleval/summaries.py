@@ -28,7 +28,7 @@ from pytest_skilleval.stats.summary import summarise_group, summarise_lane_score
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["Group", "Trials", "lane_summaries", "lifts", "noise", "order", "readings", "routing", "summarise"]
+__all__ = ["Group", "Trials", "judge", "lane_summaries", "lifts", "noise", "order", "readings", "routing", "summarise"]
 
 GroupKey = tuple[str, str, str]
 
@@ -320,6 +320,34 @@ def noise(groups: Trials) -> Noise:
     counts = [(sum(group.passes), len(group.measured)) for group in groups.values()]
     found = rates.flip_rate(counts)
     return Noise(flip_rate=found["rate"], ci=_pair(found["ci"]), cases=found["n"], n=sum(n for _, n in counts if n > 1))
+
+
+def judge(groups: Trials) -> dict[str, Any] | None:
+    """Return who decided statements in prose, how many, and how often it agrees with itself; None where nobody did."""
+    found = [
+        check.judged
+        for group in groups.values()
+        for record in group.measured
+        for check in record.checks
+        if check.judged is not None
+    ]
+    if not found:
+        return None
+    flips = rates.flip_rate([(one.answers.count("yes"), len(one.answers)) for one in found])
+    costs = [one.cost_usd for one in found if one.cost_usd is not None]
+    return {
+        "provider": found[0].provider,
+        "model": found[0].model,
+        "simulated": found[0].simulated,
+        "statements": len(found),
+        "answers": sum(len(one.answers) for one in found),
+        "agreement": {
+            "rate": None if flips["rate"] is None else 1 - flips["rate"],
+            "ci": None if flips["ci"] is None else [1 - flips["ci"][1], 1 - flips["ci"][0]],
+            "n": flips["n"],
+        },
+        "cost_usd": sum(costs) if costs else None,
+    }
 
 
 def _pair(interval: list[float] | None) -> tuple[float, float] | None:

@@ -112,6 +112,31 @@ class Workbench:
             self._providers,
         )
 
+    @cached_property
+    def judge(self) -> Provider | None:
+        """Who decides statements in prose, found once a process; None when nobody is asked.
+
+        Raises:
+            UserMistake: It is not known, or not there.
+        """
+        if self.settings.judge is None:
+            return None
+        name, _, model = self.settings.judge.partition("@")
+        settings = self.settings
+        judge = make_provider(
+            name,
+            ProviderSettings(
+                model=model or None,
+                seed=settings.seed,
+                environ=self.environ,
+                rootpath=settings.rootpath,
+                options=provider_table(settings.rootpath, name.removeprefix("command:")),
+            ),
+            self._providers,
+        )
+        self.notes.update(dict.fromkeys(f"judge: {warning}" for warning in judge.detect().warnings))
+        return judge
+
     @property
     def info(self) -> ProviderInfo:
         """What is known of who answers; detected once a session."""

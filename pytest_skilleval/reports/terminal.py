@@ -117,6 +117,8 @@ def _insights(report: Report) -> Iterator[Line]:
         yield Line("routing: " + ", ".join(parts))
         if report.routing["control"] != "fired":
             yield Line(f"routing: {report.routing['control']}", "yellow")
+    if report.judge is not None:
+        yield Line(_judge(report.judge))
     noise = report.noise
     if noise.flip_rate is not None:
         yield Line(
@@ -125,6 +127,16 @@ def _insights(report: Report) -> Iterator[Line]:
         )
     elif report.run.counts["passed"] + report.run.counts["failed"]:
         yield Line("noise: unknown with one trial for each group; --trials 5 measures it")
+
+
+def _judge(judge: Mapping[str, Any]) -> str:
+    who = judge["provider"] + (f" {judge['model']}" if judge["model"] else "")
+    note = " (simulated, nobody was asked)" if judge["simulated"] else ""
+    text = f"judge: {who}{note} decided {numbers.count(judge['statements'], 'statement')}"
+    same = judge["agreement"]
+    if same["rate"] is None:
+        return text + "; --skilleval-judge-repeats 3 would show how well it agrees with itself"
+    return f"{text}; two answers agree in {numbers.percent(same['rate'])} {numbers.ci(same['ci'], share=True)} of pairs"
 
 
 def _rates(routing: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_skilleval.model import Case, Condition
+from pytest_skilleval.model import Case, Condition, RubricCheck
 from pytest_skilleval.records import Transcript, TrialError
+
+from .finding import Finding
 
 __all__ = ["CommandResult", "Facts", "RunCommand"]
 
@@ -45,6 +47,8 @@ class Facts:
     """Relative path to SHA-256 of each file that the agent was given; None = not known."""
     bundle: Path | None = None
     """The collected proof bundle in the run folder."""
+    judge: Callable[[RubricCheck, Facts], Finding] | None = None
+    """Decides a statement in prose; None = no judge was asked for."""
     selected: str | None = None
     """The skill that the agent chose, where the caller knows it; None = read it from the transcript."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pytest_skilleval.records import Judged
+
 __all__ = ["Finding", "no", "undecided", "yes"]
 
 
@@ -14,6 +16,8 @@ class Finding(NamedTuple):
     """None = it cannot be decided here, and stays outside everything."""
     reason: str
     """One plain line: what was found and, where that is not it, what was wanted."""
+    judged: Judged | None = None
+    """What a judge said, where one was asked."""
 
 
 def yes(reason: str) -> Finding:

@@ -11,7 +11,7 @@ from .finding import Finding, no, yes
 from .folder import Folder, Refused
 from .patterns import one_line, search
 
-__all__ = ["check_output"]
+__all__ = ["check_output", "produced"]
 
 
 def check_output(check: OutputCheck, facts: Facts) -> Finding:
@@ -20,7 +20,7 @@ def check_output(check: OutputCheck, facts: Facts) -> Finding:
     Raises:
         TrialFault: A pattern runs out of time.
     """
-    texts = list(_produced(facts))
+    texts = list(produced(facts))
     names = f"the answer and {len(texts) - 1} files"
     if check.contains is not None and not any(check.contains in text for _, text in texts):
         return no(f"{names} do not contain {one_line(check.contains, 80)!r}")
@@ -33,7 +33,7 @@ def check_output(check: OutputCheck, facts: Facts) -> Finding:
     return yes(f"{names} are as wanted")
 
 
-def _produced(facts: Facts) -> Iterator[tuple[str, str]]:
+def produced(facts: Facts) -> Iterator[tuple[str, str]]:
     """Yield name and text of the answer and of each text file that is not as the agent was given it."""
     yield "the answer", facts.transcript.final_text
     folder = Folder(facts.workspace)

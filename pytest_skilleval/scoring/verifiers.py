@@ -76,6 +76,7 @@ def _result(check: Check, finding: Finding, *, error: bool = False) -> CheckResu
         required=check.required,
         weight=check.weight,
         error=error,
+        judged=finding.judged,
     )
 
 
@@ -114,7 +115,7 @@ def verify(check: Check, facts: Facts, changed: Sequence[str] = ()) -> Finding: 
         case PythonCheck():
             return check_python(check, facts)
         case RubricCheck():
-            return undecided("unjudged: no judge was asked")
+            return facts.judge(check, facts) if facts.judge else undecided("unjudged: no judge was asked")
         case ScreenshotCheck():
             return check_screenshot(check, facts)
         case RecordingCheck():
