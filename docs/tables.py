@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import itertools
 import json
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from pytest_skilleval.lanes import dogfood, execution, prompt
 from pytest_skilleval.model import CONDITIONS
 from pytest_skilleval.providers import BUILTIN
 from pytest_skilleval.providers.chat import ChatOptions
-from pytest_skilleval.providers.classes import TABLE
+from pytest_skilleval.providers.classes import TABLE, Retry
 from pytest_skilleval.providers.commandspec import CommandSpec
 from pytest_skilleval.providers.presets import PRESETS
 from pytest_skilleval.providers.program import CliOptions
@@ -52,7 +53,7 @@ def attribute_docs(owner: Any) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(owner)))
     body = tree.body[0].body if isinstance(owner, type) else tree.body  # type: ignore[attr-defined]
     found = {}
-    for line, below in zip(body, body[1:], strict=False):
+    for line, below in itertools.pairwise(body):
         target = line.targets[0] if isinstance(line, ast.Assign) else getattr(line, "target", None)
         if isinstance(target, ast.Name) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
             found[target.id] = inspect.cleandoc(str(below.value.value))
@@ -172,7 +173,7 @@ def _case() -> Iterator[str]:
     yield _properties(definitions["SingleCase"], ("$schema",))
     yield "## What some keys hold\n"
     for name, schema in definitions.items():
-        if name not in _FILE and "kind" not in schema.get("properties", {}) or name == "Artifact":
+        if name == "Artifact" or (name not in _FILE and "kind" not in schema.get("properties", {})):
             yield from _definition(name, schema)
 
 
@@ -243,6 +244,12 @@ def _errors() -> Iterator[str]:
     yield _table(("class", "meaning", "asked again", "outcome", "stops the provider"), rows)
 
 
+def _retry() -> Iterator[str]:
+    docs = attribute_docs(Retry)
+    rows = [(_code(name), _code(getattr(Retry(), name)), docs[name]) for name in Retry.model_fields]
+    yield _table(("key", "default", "meaning"), rows)
+
+
 def _command_spec() -> Iterator[str]:
     yield _model(CommandSpec)
     yield "`parse` holds:\n"
@@ -284,7 +291,9 @@ def fixtures() -> dict[str, str]:
     tree = ast.parse(inspect.getsource(plugin))
     found = {}
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and any(ast.unparse(one) == "pytest.fixture" for one in node.decorator_list):
+        if isinstance(node, ast.FunctionDef) and any(
+            ast.unparse(one) == "pytest.fixture" for one in node.decorator_list
+        ):
             found[node.name] = ast.get_docstring(node) or ""
     return found
 
@@ -343,6 +352,7 @@ _MAKERS: dict[str, Callable[[], Iterator[str]]] = {
     "report": _report,
     "providers": _providers,
     "errors": _errors,
+    "retry": _retry,
     "cli-options": lambda: iter([_model(CliOptions)]),
     "chat-options": lambda: iter([_model(ChatOptions)]),
     "command-spec": _command_spec,
@@ -357,6 +367,7 @@ _MAKERS: dict[str, Callable[[], Iterator[str]]] = {
     "public": _public,
 }
 PAGES: dict[str, Callable[[], str]] = {
-    name: (lambda make=make: "\n".join(make())) for name, make in _MAKERS.items()  # type: ignore[misc]
+    name: (lambda make=make: "\n".join(make()))
+    for name, make in _MAKERS.items()  # type: ignore[misc]
 }
 """What a page asks for by ```` ```{table-of} NAME ````, as Markdown."""
