@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_skilleval import options
+from pytest_skilleval import discovery, options
 from pytest_skilleval.errors import UserMistake
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ HANDOVER: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
 REPORT_KEY = "skilleval"
 IDLE_ID = "skilleval::idle"
 STOPPING = "skilleval-stopping"
-_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -125,7 +124,7 @@ def evals_of(config: pytest.Config) -> Evals:
         )
         bench.scheduled = handed["scheduled"]
         bench.decisions = {tuple(group): most for group, most in handed["decisions"]}
-        config.stash[EVALS] = Evals(bench, _roots(config))
+        config.stash[EVALS] = Evals(bench, discovery.named_places(config))
         config.pluginmanager.register(Trials(config, config.stash[EVALS]), "skilleval-trials")
         _show_progress(config)
     return config.stash[EVALS]
@@ -147,34 +146,11 @@ def _info(handed: Any) -> Any:
     return ProviderInfo.model_validate(handed) if handed else None
 
 
-def is_case_file(path: Path, settings: Settings, *, named: bool) -> bool:
-    """Tell whether a file is collected as a case file.
-
-    In a lane folder, `*.case.yaml` below, JSON in an `evals` folder below, or named by the user.
-    """
-    if path.suffix not in _SUFFIXES:
-        return False
-    if named:
-        return True
-    for folder in settings.paths:
-        if path.parent.parent == folder and path.parent.name in options.LANES:
-            return True
-        below = path.is_relative_to(folder)
-        if below and (path.name.endswith((".case.yaml", ".case.yml")) or is_foreign_place(path) or path == folder):
-            return True
-    return False
-
-
-def is_foreign_place(path: Path) -> bool:
-    """Tell whether a file lies where skills keep their evals."""
-    return path.suffix == ".json" and path.parent.name in ("evals", "evaluations")
-
-
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect case files, and no other YAML or JSON."""
     config = parent.config
     named = parent.session.isinitpath(file_path)
-    if not is_case_file(file_path, config.stash[SETTINGS], named=named):
+    if not discovery.is_case_file(file_path, config.stash[SETTINGS], named=named):
         return None
     from pytest_skilleval.collection import CaseFile
 
@@ -197,7 +173,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config = session.config
     if config.stash[SETTINGS].resume is not None and not is_worker(config):
         _take_up(config)
-    paths = [] if is_worker(config) else list(_case_files(config))
+    paths = [] if is_worker(config) else list(discovery.case_files(config))
     if paths:
         from pytest_skilleval import preflight
 
@@ -292,30 +268,6 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         config.stash.get(BASELINE, None),
         preflight.sides(evals),
     )
-
-
-def _case_files(config: pytest.Config) -> Iterator[Path]:
-    """Yield the case files that the session's arguments reach, without importing what reads them."""
-    settings = config.stash[SETTINGS]
-    roots = _roots(config)
-    for root in roots:
-        if root.is_file() and is_case_file(root, settings, named=True):
-            yield root
-    for folder in settings.paths:
-        for path in sorted(folder.rglob("*")) if folder.is_dir() else [folder]:
-            reached = any(path.is_relative_to(root) and path != root for root in roots)
-            if reached and is_case_file(path, settings, named=False) and not _ignored(config, path):
-                yield path
-
-
-def _roots(config: pytest.Config) -> list[Path]:
-    """Return what the session's arguments name, in order."""
-    places = ((config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args)
-    return list(dict.fromkeys(places))
-
-
-def _ignored(config: pytest.Config, path: Path) -> bool:
-    return bool(config.hook.pytest_ignore_collect(collection_path=path, config=config))
 
 
 @pytest.hookimpl(optionalhook=True)
