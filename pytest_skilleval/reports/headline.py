@@ -68,7 +68,8 @@ def _against(versus: Versus) -> str:
         if change.delta is not None
     ]
     if versus.p is not None:
-        parts.append(f"p = {numbers.p_value(versus.p)}")
+        p = numbers.p_value(versus.p)
+        parts.append(f"p {p}" if p.startswith("<") else f"p = {p}")
     if versus.wins is not None and versus.losses is not None:
         parts.append(
             f"{numbers.count(versus.wins, 'case')} up, {versus.losses} down"

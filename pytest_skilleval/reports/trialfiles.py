@@ -106,6 +106,10 @@ def _bundle(run_folder: Path, trial: TrialLine | TrialRecord) -> str:
 
 
 def _id(trial: TrialLine | TrialRecord) -> TrialId:
+    """Return whose folder it is: a line that is shown under its twin's condition still has its own key."""
+    named = trial.key.split(":") if isinstance(trial, TrialLine) else ()
+    if len(named) == 4 and named[3].isdecimal():
+        return TrialId(named[0], named[1], named[2], int(named[3]))
     return TrialId(trial.lane, trial.case, trial.condition, trial.trial)
 
 

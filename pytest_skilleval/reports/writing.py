@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_skilleval import store
+from pytest_skilleval.onerun import base_side
 from pytest_skilleval.records import Report
 from pytest_skilleval.reports import html, junit, markdown, render
 
@@ -62,10 +63,16 @@ def report_texts(
     elif name == "junit":
         yield target, junit.as_junit(report)
     elif name == "html":
-        against = (None, None) if other is None else (other.report, other.folder)
+        against = _beside_it(report, folder) if other is None else (other.report, other.folder)
         for page, text in html.pages(report, folder, *against) if folder is not None else ():
             yield target.parent / page, text
         yield target, html.as_html(report, folder, *against)
+
+
+def _beside_it(report: Report, folder: Path | None) -> tuple[Report | None, Path | None]:
+    """Return what a run without a baseline is shown beside: its own other side, where it ran two versions."""
+    side = base_side(report)
+    return (None, None) if side is None else (side, folder)
 
 
 def write_reports(names: Iterable[str], report: Report, folder: Path, other: Beside | None = None) -> Written:

@@ -61,7 +61,16 @@ def poisoned(text: str) -> dict[str, Any]:
         outcome="error",
         reason=text,
         error={"class": "internal", "message": text},
-        checks=[{"id": text, "kind": text, "passed": False, "reason": text, "error": True}],
+        checks=[
+            {
+                "id": text,
+                "kind": text,
+                "passed": False,
+                "reason": text,
+                "error": True,
+                "judged": {"provider": text, "model": text, "answers": ["no"], "evidence": text},
+            }
+        ],
         score={"total": 0.5, "components": [{"id": text, "value": 0.5, "weight": 2.0, "reason": text}]},
         selected_skill=text,
         artifacts=[{"name": text, "kind": text, "path": text, "bytes": 5, "digest": text, "truncated": True}],

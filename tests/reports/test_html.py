@@ -260,6 +260,29 @@ def test_a_bundle_outside_the_run_folder_is_not_linked(tmp_path: Path) -> None:
     assert "Proof bundle" not in as_html(made((), {}, trials=[line]), tmp_path / "run")
 
 
+def test_who_judged_prose_is_said_with_its_agreement() -> None:
+    judge = {
+        "provider": "chat",
+        "model": "m1",
+        "simulated": False,
+        "statements": 12,
+        "agreement": {"rate": 0.9, "ci": [0.8, 0.95]},
+    }
+    assert "chat m1 decided 12 statements" in Page(as_html(made(judge=judge), None)).text
+    text = Page(as_html(made(judge=judge), None)).text
+    assert "agree in 90% [80%, 95%] of pairs" in text
+    unsure = Page(as_html(made(judge={**judge, "simulated": True, "agreement": {"rate": None, "ci": None}}), None)).text
+    assert "(simulated, nobody was asked)" in unsure
+    assert "How well it agrees with itself is unknown" in unsure
+
+
+def test_a_judged_check_shows_its_answers_and_what_they_quote() -> None:
+    judged = {"provider": "chat", "model": "m1", "answers": ["yes", "no", "yes"], "evidence": "<i>said so</i>"}
+    check = {"id": "polite", "kind": "rubric", "passed": True, "reason": "2 of 3 say yes", "judged": judged}
+    text = as_html(made((), {}, trials=[trial(checks=[check])]), None)
+    assert "chat m1 said yes, no, yes: \u201c&lt;i&gt;said so&lt;/i&gt;\u201d" in text
+
+
 def test_a_long_text_is_cut_and_the_file_that_holds_it_is_named(tmp_path: Path) -> None:
     line = trial("greet", "none", 1)
     folder = write_trial(tmp_path, line, [{"type": "answer", "text": "x" * (html.TEXT_LIMIT + 500)}])

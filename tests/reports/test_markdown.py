@@ -102,6 +102,20 @@ def test_groups_fold_away_and_are_bounded() -> None:
     assert text.count("| execution | case-") == ROWS
 
 
+def test_a_judge_is_named_with_its_agreement() -> None:
+    judge = {
+        "provider": "chat",
+        "model": "m1",
+        "simulated": False,
+        "statements": 12,
+        "agreement": {"rate": 0.9, "ci": [0.8, 0.95]},
+    }
+    assert (
+        "chat m1 decided 12 statements in prose; two of its answers agree in 90% [80%, 95%] of pairs."
+        in as_markdown(made(judge=judge))
+    )
+
+
 def test_a_control_condition_is_marked() -> None:
     assert "| execution | none (control) | 10 | 30 | 70% | [42%, 88%] | 0.775 | [0.54, 0.91] | 0 | 0 |" in as_markdown(
         made()

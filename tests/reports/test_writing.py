@@ -7,10 +7,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from pytest_skilleval.records import TrialLine
 from pytest_skilleval.reports import writing
-from pytest_skilleval.reports.writing import write_reports, write_step_summary
+from pytest_skilleval.reports.writing import report_texts, write_reports, write_step_summary
 
-from .made import made
+from .made import group, made, trial, write_trial
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -52,6 +53,17 @@ def test_a_report_never_replaces_a_link_or_a_folder(tmp_path: Path) -> None:
     ] == [True, True]
     assert sorted(written.paths) == ["json"]
     assert target.read_text() == "mine"
+
+
+def test_a_run_of_two_versions_shows_each_trial_beside_its_twin(tmp_path: Path) -> None:
+    ours, theirs = trial("greet", "self-load", 1), trial("greet", "self-load@base", 1)
+    write_trial(tmp_path, ours, [{"type": "answer", "text": "what the new skill said"}])
+    write_trial(tmp_path, theirs, [{"type": "answer", "text": "what the old skill said"}])
+    report = made((), {}, trials=[ours], baseline_groups=[group("greet", "self-load@base", ["passed"])])
+    report = report.model_copy(update={"trials": (*report.trials, TrialLine.model_validate(theirs))})
+    [(_, text)] = report_texts("html", report, tmp_path, tmp_path / "report.html")
+    after = text.partition('<div class="pair">')[2]
+    assert after.index("what the new skill said") < after.index("what the old skill said")
 
 
 def test_a_steps_summary_is_appended_to(tmp_path: Path) -> None:
