@@ -32,6 +32,7 @@ COMMANDS = {
     "plan": ("plan", "Tell how many trials or cases a comparison needs to find a change"),
     "merge": ("merge", "Make one run of shards, or of repeats of the same trials"),
     "bless": ("bless", "Keep a run's report under a name, as a baseline"),
+    "export": ("export", "Write a run in another tool's layout: skill-creator"),
     "schema": ("schema", "Print the JSON Schema of case files or of report.json"),
     "completion": ("completion", "Print a script that completes commands in bash, zsh or fish"),
 }

@@ -164,6 +164,8 @@ class CheckResult(Frozen):
     weight: float = 1.0
     error: bool = False
     """Whether the check itself broke."""
+    statement: str = ""
+    """What was asked in prose, of a rubric check."""
     judged: Judged | None = None
     """What a judge said of it, where one was asked."""
 
@@ -442,6 +444,8 @@ class Plan(Frozen):
     provider: ProviderInfo
     seed: int = 0
     trials_each: int = 1
+    shard: tuple[int, int] | None = None
+    """Which of how many shares of the cases it runs: from 1; None = all."""
     method: str = "exact"
     judging: Judging = Judging()
     skills: tuple[SkillDigest, ...] = ()

@@ -76,6 +76,7 @@ def _result(check: Check, finding: Finding, *, error: bool = False) -> CheckResu
         required=check.required,
         weight=check.weight,
         error=error,
+        statement=check.statement if isinstance(check, RubricCheck) else "",
         judged=finding.judged,
     )
 
