@@ -99,8 +99,10 @@ class Evals:
     def selects(self, case: Case) -> bool:
         """Tell whether lane and id are asked for."""
         settings = self.bench.settings
-        return case.lane.value in settings.lanes and (
-            not settings.cases or any(fnmatch.fnmatchcase(case.id, pattern) for pattern in settings.cases)
+        return (
+            case.lane.value in settings.lanes
+            and (not settings.cases or any(fnmatch.fnmatchcase(case.id, pattern) for pattern in settings.cases))
+            and _in_shard(case, settings.shard)
         )
 
     def preflight(self, paths: Iterable[Path]) -> list[Case]:
@@ -155,6 +157,7 @@ class Evals:
             provider=bench.info,
             seed=bench.settings.seed,
             trials_each=bench.settings.trials,
+            shard=bench.settings.shard,
             method=bench.settings.method,
             judging=Judging(
                 gate=bench.settings.gate,
@@ -196,6 +199,14 @@ class Evals:
             min_pass_rate=gate.get(condition.name) if isinstance(gate, dict) else gate,
             timeout_s=case.spec.budget.timeout,
         )
+
+
+def _in_shard(case: Case, shard: tuple[int, int] | None) -> bool:
+    """Tell whether a case belongs to a shard; its lane and id alone decide, so that other cases move nothing."""
+    if shard is None:
+        return True
+    number, count = shard
+    return int(digest_text(f"{case.lane.value}:{case.id}"), 16) % count == number - 1
 
 
 def assert_distinct(items: Sequence[pytest.Item]) -> None:

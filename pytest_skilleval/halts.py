@@ -2,9 +2,11 @@
 
 The processes of a session agree through small files in the run folder, each written whole by one process:
 
-    halted.json           the first error that stops the provider (no login, no credit, no such model)
-    spent/<worker>.json   what this worker's trials have cost so far
-    trials/               what the other trials of a group have come to
+    halts/<session>/halted.json           the first error that stops the provider (no login, no credit, no such model)
+    halts/<session>/spent/<worker>.json   what this worker's trials have cost so far
+    trials/                               what the other trials of a group have come to
+
+A session that resumes the run has a budget of its own, and tries a provider anew.
 """
 
 from __future__ import annotations
@@ -77,26 +79,28 @@ class Halts:
 
     Args:
         folder: The run folder.
+        session: What tells this session from others that worked on the run.
         worker: The name of this process.
-        budget: Limits of the whole run.
-        started: When the run began, by `time.time`: workers start at different moments.
+        budget: Limits of the whole session.
+        began: When the session began, by `time.time`: workers start at different moments.
         decisions: Group to when its gate is decided; empty without early stopping.
     """
 
     def __init__(
         self,
         folder: Path,
+        session: str,
         worker: str,
         budget: Budget,
-        started: float,
+        began: float,
         decisions: Mapping[tuple[str, str, str], Decision],
     ) -> None:
-        self._folder = folder
+        self._folder = folder / "halts" / session
         self._worker = worker
         self._budget = budget
-        self._started = started
+        self._began = began
         self._decisions = decisions
-        self._spent = {"usd": 0.0, "tokens": 0.0}
+        self._spent = {"usd": 0.0, "tokens": 0.0, "unknown_usd": 0.0, "unknown_tokens": 0.0}
 
     def reason(self, trial: TrialId, journal: Journal) -> tuple[Outcome, str] | None:
         """Return the outcome and reason of a trial that is not to start, or None."""
@@ -111,17 +115,19 @@ class Halts:
 
     def _over_budget(self) -> tuple[Outcome, str] | None:
         budget = self._budget
-        if budget.seconds is not None and time.time() - self._started >= budget.seconds:
+        if budget.seconds is not None and time.time() - self._began >= budget.seconds:
             return Outcome.MISSING, f"not run: budget: time={budget.seconds:g}s is over"
         if budget.usd is None and budget.tokens is None:
             return None
-        total = {"usd": 0.0, "tokens": 0.0}
+        total = dict.fromkeys(self._spent, 0.0)
         for path in (self._folder / "spent").glob("*.json"):
             for name, value in json.loads(path.read_text()).items():
                 total[name] += value
         for name, limit in (("usd", budget.usd), ("tokens", budget.tokens)):
             if limit is not None and total[name] >= limit:
-                return Outcome.MISSING, f"not run: budget: {name}={limit:g} is spent ({total[name]:g})"
+                unknown = total[f"unknown_{name}"]
+                more = f", and {unknown:g} trials did not say" if unknown else ""
+                return Outcome.MISSING, f"not run: budget: {name}={limit:g} is spent ({total[name]:g}{more})"
         return None
 
     def _decided(self, trial: TrialId, journal: Journal) -> tuple[Outcome, str] | None:
@@ -144,17 +150,20 @@ class Halts:
         """Count what a trial has cost."""
         spent = [(record.tokens, record.cost_usd)]
         spent += [(check.judged.tokens, check.judged.cost_usd) for check in record.checks if check.judged is not None]
-        if all(tokens is None and cost is None for tokens, cost in spent):
+        if self._budget.usd is None and self._budget.tokens is None:
             return
         self._spent["usd"] += sum(cost or 0.0 for _, cost in spent)
         self._spent["tokens"] += sum((one.input or 0) + (one.output or 0) for one, _ in spent if one is not None)
+        self._spent["unknown_usd"] += record.cost_usd is None
+        self._spent["unknown_tokens"] += record.tokens is None
         folder = self._folder / "spent"
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         write_aside(folder / f"{self._worker}.json", json.dumps(self._spent).encode())
 
     def halt(self, error: TrialError) -> None:
         """Let the provider's remaining trials not run: they would only burn money or hours."""
         path = self._folder / "halted.json"
         if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
             what = {"class": error.error_class.value, "message": error.message[:500]}
             write_aside(path, json.dumps(what).encode())

@@ -197,6 +197,20 @@ FLAGS: tuple[Flag, ...] = (
         metavar="X",
     ),
     Flag(
+        "skilleval-allow-unknown-cost",
+        "Start with a usd budget although the provider may not say what a trial costs; such trials count nothing "
+        "(default: no)",
+        default=False,
+        kind=bool,
+    ),
+    Flag(
+        "skilleval-shard",
+        "Run only the I-th of N shares of the cases, the same in every session; 'skilleval merge' unites the runs. "
+        "Ordinary tests run in each (default: all)",
+        None,
+        metavar="I/N",
+    ),
+    Flag(
         "skilleval-sandbox",
         "Run agents under bubblewrap: auto (where it works), require or off (default: auto)",
         "auto",
@@ -254,6 +268,9 @@ class Settings:
     caps: tuple[tuple[str, int], ...] = ()
     max_errors: float = 0.1
     budget: tuple[str, ...] = ()
+    allow_unknown_cost: bool = False
+    shard: tuple[int, int] | None = None
+    """Which of how many shares of the cases: from 1."""
     sandbox: Literal["auto", "require", "off"] = "auto"
     record: Path | None = None
     replay: Path | None = None
@@ -346,6 +363,8 @@ def read_settings(config: pytest.Config) -> Settings:
         caps=tuple(_cap(text) for text in values["skilleval_cap"]),
         max_errors=share,
         budget=tuple(values["skilleval_budget"]),
+        allow_unknown_cost=values["skilleval_allow_unknown_cost"],
+        shard=_shard(values["skilleval_shard"]),
         sandbox=values["skilleval_sandbox"],
         record=_optional_path(root, values["skilleval_record"]),
         replay=_optional_path(root, values["skilleval_replay"]),
@@ -388,6 +407,15 @@ def _cap(text: str) -> tuple[str, int]:
             f"--skilleval-cap={text}: write provider:NAME=N, kind:plan=N or kind:agent=N with N of at least 1"
         )
     return match[1], int(match[2])
+
+
+def _shard(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise OptionMistake(f"--skilleval-shard={text}: write I/N with I from 1 to N, such as 2/5")
+    return int(match[1]), int(match[2])
 
 
 def _threshold(text: str) -> tuple[str, float]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_skilleval import discovery, options
+from pytest_skilleval import discovery, options, tally
 from pytest_skilleval.errors import UserMistake
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ SETTINGS = options.SETTINGS
 COLLECTED: pytest.StashKey[Mapping[tuple[str, str], int]] = pytest.StashKey()
 BASELINE: pytest.StashKey[Baseline | None] = pytest.StashKey()
 CONTROLLER: pytest.StashKey[Controller | None] = pytest.StashKey()
-TALLY: pytest.StashKey[Tally] = pytest.StashKey()
+TALLY: pytest.StashKey[tally.Tally] = pytest.StashKey()
 HANDOVER: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
 REPORT_KEY = "skilleval"
 IDLE_ID = "skilleval::idle"
@@ -59,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings = config.stash[SETTINGS] = _usage(options.read_settings, config)
     handed = getattr(config, "workerinput", {}).get(REPORT_KEY)
     config.stash[HANDOVER] = json.loads(handed) if handed else _new_run()
-    config.stash[TALLY] = Tally()
+    config.stash[TALLY] = tally.Tally()
     config.pluginmanager.register(config.stash[TALLY], "skilleval-tally")
     _stream_events(config, settings)
     if settings.selects_evals and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
@@ -83,7 +84,10 @@ def _stream_events(config: pytest.Config, settings: Settings) -> None:
 def _new_run() -> dict[str, Any]:
     """Return a run id that sorts by time and is unique, and a token that tells our folder from a neighbour's."""
     run = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.urandom(2).hex()}"
-    return {"run": run, "token": os.urandom(8).hex(), "info": None, "decisions": [], "scheduled": False}
+    return {"run": run, "token": os.urandom(8).hex(), "began": time.time(), "info": None} | {
+        "decisions": [],
+        "scheduled": False,
+    }
 
 
 def _usage(function: Any, *args: Any) -> Any:
@@ -118,6 +122,7 @@ def evals_of(config: pytest.Config) -> Evals:
                 token=handed["token"],
                 worker=getattr(config, "workerinput", {}).get("workerid", "main"),
                 info=_info(handed["info"]),
+                began=handed["began"],
                 providers={name: make for answer in reversed(answers) for name, make in answer.items()},
                 conditions=[one for answer in reversed(conditions) for one in answer],
             )
@@ -125,7 +130,7 @@ def evals_of(config: pytest.Config) -> Evals:
         bench.scheduled = handed["scheduled"]
         bench.decisions = {tuple(group): most for group, most in handed["decisions"]}
         config.stash[EVALS] = Evals(bench, discovery.named_places(config))
-        config.pluginmanager.register(Trials(config, config.stash[EVALS]), "skilleval-trials")
+        config.pluginmanager.register(outcome.Trials(config, config.stash[EVALS]), "skilleval-trials")
         _show_progress(config)
     return config.stash[EVALS]
 
@@ -309,14 +314,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def skilleval(request: pytest.FixtureRequest) -> Iterator[Trial]:
     """The trial: `run`, `score`, `workspace`, `home`, `condition`, `trial`."""
     from pytest_skilleval.collection import eval_item
-    from pytest_skilleval.trial import Trial
+    from pytest_skilleval.trial import Trial, TrialErrored
 
     work = eval_item(request.node)
     if work is None:
         pytest.fail("the `skilleval` fixture needs @pytest.mark.skilleval on its test function", pytrace=False)
     bench = evals_of(request.config).bench
     bench.listen()
-    trial = Trial(bench, work.case, work.condition, work.trial)
+    try:
+        trial = Trial(bench, work.case, work.condition, work.trial)
+    except TrialErrored as error:
+        pytest.fail(str(error), pytrace=False)
     yield trial
     trial.close()
 
@@ -343,97 +351,13 @@ def skilleval_workspace(skilleval_home: Home) -> Path:
 # ------------------------------------------------------------------------------------------------------- running
 
 
-class Trials:
-    """The hooks around running trials; registered with the first case, so that other sessions never call them."""
-
-    def __init__(self, config: pytest.Config, evals: Evals) -> None:
-        from pytest_skilleval import outcome
-
-        self.config = config
-        self.evals = evals
-        self.outcome = outcome
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Pass over the idle item: no start, no report."""
-        return True if item.nodeid == IDLE_ID else None
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-        """Write the trial's record before its test function returns."""
-        trial: Any = pyfuncitem.funcargs.get("skilleval")
-        if trial is None:
-            return (yield)
-        self.outcome.spare(pyfuncitem, trial)
-        error = None
-        try:
-            yield
-        except BaseException as caught:  # noqa: BLE001 - whatever ended the trial belongs into its record
-            error = caught
-        self.outcome.settle(pyfuncitem, trial, error)
-        return True
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Put a short copy of the record on the report: one ASCII JSON string, since only plain types travel."""
-        report = yield
-        self.outcome.attach(item, call, report)
-        return report
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Let an interrupt take effect at once."""
-        from pytest_skilleval.interrupts import shorten
-
-        shorten(excinfo, self.config)
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self) -> None:
-        """Stop the fork server and remove this process's folders; a worker is not given the time to do it later.
-
-        The last of all: after an interrupt pytest tears down the trial in this hook, and until then it has its lease.
-        """
-        self.evals.bench.close()
-
-    def pytest_unconfigure(self) -> None:
-        """Do the same where the session came to no proper end."""
-        self.evals.bench.close()
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> Any:
     """Show a failed trial as missed where one trial is no test, and one that nothing could decide as unjudged."""
-    text = getattr(report, REPORT_KEY, None)
-    if text is None or report.when != "call" or report.passed:
-        return None
-    short = json.loads(text)
-    if short["outcome"] == "unjudged":
-        return "unjudged", "u", ("UNJUDGED", {"yellow": True})
-    if short["missed"]:
-        return "missed", "m", ("MISSED", {"yellow": True})
-    return ("error", "E", ("ERROR", {"red": True})) if short["outcome"] == "error" else None
+    return tally.status(report)
 
 
 # ------------------------------------------------------------------------------------------------------ the ending
-
-
-class Tally:
-    """Counts what is red whatever the evals say: failed reports that are no missed trials."""
-
-    def __init__(self) -> None:
-        self.red = 0
-        self.home: set[str] = set()
-        """Node ids whose own report is home."""
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count a report."""
-        text = getattr(report, REPORT_KEY, None)
-        if text is not None:
-            self.home.add(report.nodeid)
-        if report.failed and not (text and json.loads(text)["missed"]):
-            self.red += 1
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from dataclasses import replace
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from pytest_skilleval.caps import caps_of
 from pytest_skilleval.errors import ErrorClass, OptionMistake, SkillMistake, UserMistake
 from pytest_skilleval.halts import Decision, Halts, parse_budget
 from pytest_skilleval.interrupts import Watch
-from pytest_skilleval.journal import Journal, hold, read_plan
+from pytest_skilleval.journal import Journal, hold
 from pytest_skilleval.model import CONDITIONS, Case, Condition, Skill, TrialId
 from pytest_skilleval.providers import make_provider
 from pytest_skilleval.providers.base import Provider, ProviderSettings
@@ -47,6 +47,7 @@ class Workbench:
         token: Shared by all processes of the session; tells our run folder from a neighbour's.
         worker: The name of this process, such as `gw0` or `main`.
         info: What another process of the session has detected of the provider, or None to detect it here.
+        began: When the session began, by `time.time`; now, where that is not known.
         providers: Further providers from hooks.
         conditions: Further conditions from hooks.
     """
@@ -59,6 +60,7 @@ class Workbench:
         token: str,
         worker: str = "main",
         info: ProviderInfo | None = None,
+        began: float = 0.0,
         providers: Mapping[str, Callable[[ProviderSettings], Provider]] | None = None,
         conditions: Sequence[Condition] = (),
     ) -> None:
@@ -81,6 +83,7 @@ class Workbench:
         self.warnings: tuple[str, ...] = ()
         self._providers = providers or {}
         self._info = info
+        self._began = began or time.time()
         self._stale: dict[tuple[str, str], Skill | None] = {}
         self._check_names()
         parse_budget(settings.budget)
@@ -163,9 +166,8 @@ class Workbench:
     def halts(self) -> Halts:
         """Reasons not to start a trial."""
         decisions = {group: Decision(self.settings.trials, most) for group, most in self.decisions.items()}
-        plan = read_plan(self.folder)
-        started = datetime.fromisoformat(plan.started).timestamp()
-        return Halts(self.folder, self.worker, parse_budget(self.settings.budget), started, decisions)
+        budget = parse_budget(self.settings.budget)
+        return Halts(self.folder, self.token, self.worker, budget, self._began, decisions)
 
     @cached_property
     def slots(self) -> Slots:
