@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_skilleval.errors import ErrorClass
+from pytest_skilleval.interrupts import shorten
 from pytest_skilleval.journal import Entry, Journal, read_plan
 from pytest_skilleval.options import SETTINGS
 from pytest_skilleval.records import Outcome, PlannedTrial, ProviderInfo, TrialError, TrialRecord, TrialTiming
+from pytest_skilleval.tally import IDLE_ID, REPORT_KEY
 from pytest_skilleval.trial import TrialErrored, TrialFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
+    from pytest_skilleval.collection import Evals
     from pytest_skilleval.options import Settings
     from pytest_skilleval.trial import Trial
 
-__all__ = ["RECORD", "Idle", "after_death", "attach", "settle", "spare"]
+__all__ = ["RECORD", "Idle", "Trials", "after_death", "attach", "settle", "spare"]
 
 RECORD: pytest.StashKey[TrialRecord] = pytest.StashKey()
-REPORT_KEY = "skilleval"
 
 
 class Idle(pytest.Item):
@@ -178,3 +181,57 @@ def _total(record: TrialRecord) -> int | None:
     if tokens is None or (tokens.input is None and tokens.output is None):
         return None
     return (tokens.input or 0) + (tokens.output or 0)
+
+
+class Trials:
+    """The hooks around running trials; registered with the first case, so that other sessions never call them."""
+
+    def __init__(self, config: pytest.Config, evals: Evals) -> None:
+        self.config = config
+        self.evals = evals
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        """Pass over the idle item: no start, no report."""
+        return True if item.nodeid == IDLE_ID else None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+        """Write the trial's record before its test function returns."""
+        trial: Any = pyfuncitem.funcargs.get("skilleval")
+        if trial is None:
+            return (yield)
+        spare(pyfuncitem, trial)
+        error = None
+        try:
+            yield
+        except BaseException as caught:  # noqa: BLE001 - whatever ended the trial belongs into its record
+            error = caught
+        settle(pyfuncitem, trial, error)
+        return True
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Put a short copy of the record on the report: one ASCII JSON string, since only plain types travel."""
+        report = yield
+        attach(item, call, report)
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Let an interrupt take effect at once."""
+        shorten(excinfo, self.config)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """Stop the fork server and remove this process's folders; a worker is not given the time to do it later.
+
+        The last of all: after an interrupt pytest tears down the trial in this hook, and until then it has its lease.
+        """
+        self.evals.bench.close()
+
+    def pytest_unconfigure(self) -> None:
+        """Do the same where the session came to no proper end."""
+        self.evals.bench.close()

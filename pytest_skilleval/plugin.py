@@ -15,6 +15,7 @@ import pytest
 
 from pytest_skilleval import discovery, options, tally
 from pytest_skilleval.errors import UserMistake
+from pytest_skilleval.tally import IDLE_ID, REPORT_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -33,8 +34,6 @@ BASELINE: pytest.StashKey[Baseline | None] = pytest.StashKey()
 CONTROLLER: pytest.StashKey[Controller | None] = pytest.StashKey()
 TALLY: pytest.StashKey[tally.Tally] = pytest.StashKey()
 HANDOVER: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
-REPORT_KEY = "skilleval"
-IDLE_ID = "skilleval::idle"
 STOPPING = "skilleval-stopping"
 
 
@@ -108,6 +107,7 @@ def is_worker(config: pytest.Config) -> bool:
 
 def evals_of(config: pytest.Config) -> Evals:
     """Return the evals of this process; the first call imports what they need."""
+    from pytest_skilleval import outcome
     from pytest_skilleval.collection import EVALS, Evals
     from pytest_skilleval.workbench import Workbench
 

@@ -17,6 +17,7 @@ from pytest_skilleval.journal import Journal, read_plan
 from pytest_skilleval.reports.live import LiveLine, Moment, progress_line
 from pytest_skilleval.reports.log import log_lines
 from pytest_skilleval.scheduler import SCHEDULER, Work, works
+from pytest_skilleval.tally import REPORT_KEY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress"]
 
-REPORT_KEY = "skilleval"
 TICK = 0.5
 """Seconds between two pictures of the live line."""
 EVERY = 30.0

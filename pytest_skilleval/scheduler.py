@@ -23,18 +23,17 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_skilleval.caps import Caps, resources_of
+from pytest_skilleval.tally import REPORT_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_skilleval.records import Plan
 
-__all__ = ["IDLE_ID", "SCHEDULER", "CapScheduler", "Work", "recorded_durations", "works"]
+__all__ = ["SCHEDULER", "CapScheduler", "Work", "recorded_durations", "works"]
 
-IDLE_ID = "skilleval::idle"
 SCHEDULER = "skilleval-scheduler"
 """Its name among pytest's plugins."""
-REPORT_KEY = "skilleval"
 PRIOR = {"plan": 10.0, "agent": 120.0}
 """Expected seconds of a trial that never ran, by kind: agents take far longer than plans."""
 _TEST = 1.0
