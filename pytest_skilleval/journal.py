@@ -95,6 +95,16 @@ def _sync_folder(folder: str) -> None:
         os.close(descriptor)
 
 
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, so that their names survive a power cut too."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir()
+    _sync_folder(folder.parent)
+
+
 def write_sealed(path: Path, body: dict[str, Any]) -> None:
     """Write a body with its checksum, whole or not at all."""
     text = canonical_json(body)
@@ -164,7 +174,7 @@ class Journal:
         """Say that a trial is about to start, and return its folder."""
         folder = self.folder(TrialId(intent.lane, intent.case, intent.condition, intent.trial))
         if intent.attempt == 1:
-            folder.mkdir(parents=True, exist_ok=True)
+            _make_folder(folder)
         write_sealed(folder / "intent.json", intent.model_dump(mode="json", by_alias=True))
         return folder
 
@@ -241,7 +251,7 @@ def claim_run(folder: Path, plan: Plan) -> None:
         RunFolderMistake: Another session holds the folder.
         OSError: The folder cannot be made.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(folder.parent)
     ignore = folder.parent.parent / ".gitignore"
     if folder.parent.parent.name == ".skilleval" and not ignore.exists():
         ignore.write_text("*\n")
@@ -254,6 +264,7 @@ def claim_run(folder: Path, plan: Plan) -> None:
                 f"{folder}: another session holds this run folder; start again for a folder of your own"
             ) from None
         return
+    _sync_folder(folder.parent)
     (folder / "trials").mkdir()
     write_plan(folder, plan)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from dataclasses import dataclass, field
@@ -183,6 +184,8 @@ def _from_exception(exception: BaseException) -> tuple[Outcome, str, TrialError 
         return Outcome.MISSING, f"skipped: {text}", None
     message = f"{kind}: {text}" if text else kind
     where = ErrorClass.SETUP if isinstance(exception, OSError | UserMistake) else ErrorClass.INTERNAL
+    if isinstance(exception, OSError) and exception.errno in (errno.ENOSPC, errno.EDQUOT):
+        where = ErrorClass.DISK
     return Outcome.ERROR, message, TrialError(error_class=where, message=message)
 
 

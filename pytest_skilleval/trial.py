@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import random
@@ -94,20 +95,24 @@ class Trial:
         self._stage: Stage | None = None
         self._asked = False
         self._redactor = Redactor(tuple(bench.provider.credentials().values()))
-        self._folder = bench.journal.write_intent(
-            Intent(
-                run=bench.run,
-                lane=self.id.lane,
-                case=self.id.case,
-                condition=self.id.condition,
-                trial=number,
-                fingerprint=case.fingerprint,
-                attempt=self._course.attempt,
-                started=self._course.started,
-                worker=bench.worker,
-                pid=os.getpid(),
-            )
+        intent = Intent(
+            run=bench.run,
+            lane=self.id.lane,
+            case=self.id.case,
+            condition=self.id.condition,
+            trial=number,
+            fingerprint=case.fingerprint,
+            attempt=self._course.attempt,
+            started=self._course.started,
+            worker=bench.worker,
+            pid=os.getpid(),
         )
+        try:
+            self._folder = bench.journal.write_intent(intent)
+        except OSError as error:
+            path = bench.journal.folder(self.id) / "intent.json"
+            message = f"{self.id.key}: could not record its start: {path}: {error.strerror or error}"
+            raise TrialErrored(message) from None
 
     # --------------------------------------------------------------------------------------- for case authors
 
@@ -285,30 +290,18 @@ class Trial:
     # ---------------------------------------------------------------------------------------------- the ending
 
     def settle(self, exception: BaseException | None) -> TrialRecord:
-        """Write the record, once: on return it is on disk.
+        """Write the record, once: on return it is on disk, or the trial is an error that says why it is not.
 
         Args:
             exception: What the test function raised, or None.
-
-        Raises:
-            OSError: The record could not be written; the trial then counts as missing.
         """
-        course, stage = self._course, self._stage
-        course.left_something = stage is not None and self._asked and stage.changed()
-        cut = {name: getattr(course.ended, name).truncated for name in ("stdout", "stderr")} if course.ended else {}
-        course.files = evidence.keep_files(self._folder, self.bench.folder, cut)
-        if stage is not None:
-            course.artifacts = self._keep_artifacts(stage)
-        self.record = settle(
-            course,
-            self.bench,
-            self.case,
-            self.condition,
-            self.id,
-            exception=exception,
-            clean=self._clean,
+        try:
+            self._gather()
+        except Exception as broken:  # noqa: BLE001 - evidence that cannot be kept makes an error, not a lost trial
+            exception = exception or broken
+        self.record = self._write(
+            settle(self._course, self.bench, self.case, self.condition, self.id, exception=exception, clean=self._clean)
         )
-        self.bench.journal.write_record(self.record)
         error = self.record.error
         if error is not None and self._rule(error).stops_provider and self.bench.provider.paid:
             self.bench.halts.halt(error)
@@ -318,9 +311,33 @@ class Trial:
     def leave_out(self, outcome: Outcome, reason: str) -> TrialRecord:
         """Write the record of a trial that is not to start."""
         record = settle(self._course, self.bench, self.case, self.condition, self.id, exception=None, clean=self._clean)
-        self.record = record.model_copy(update={"outcome": outcome, "reason": reason, "score": None, "checks": ()})
-        self.bench.journal.write_record(self.record)
+        left = record.model_copy(update={"outcome": outcome, "reason": reason, "score": None, "checks": ()})
+        self.record = self._write(left)
         return self.record
+
+    def _write(self, record: TrialRecord) -> TrialRecord:
+        """Put the record on disk and return it; where it cannot be written the trial never counts as passed."""
+        journal = self.bench.journal
+        try:
+            journal.write_record(record)
+        except OSError as error:
+            path = journal.folder(self.id) / "record.json"
+            message = f"could not record: {path}: {error.strerror or error}"
+            fault = TrialError(error_class=ErrorClass.RECORD, message=message)
+            record = record.model_copy(
+                update={"outcome": Outcome.ERROR, "reason": message, "error": fault, "score": None, "checks": ()}
+            )
+            with contextlib.suppress(OSError):
+                journal.write_record(record)  # it is smaller, and the fault may have passed
+        return record
+
+    def _gather(self) -> None:
+        course, stage = self._course, self._stage
+        course.left_something = stage is not None and self._asked and stage.changed()
+        cut = {name: getattr(course.ended, name).truncated for name in ("stdout", "stderr")} if course.ended else {}
+        course.files = evidence.keep_files(self._folder, self.bench.folder, cut)
+        if stage is not None:
+            course.artifacts = self._keep_artifacts(stage)
 
     def _keep_artifacts(self, stage: Stage) -> tuple[ArtifactRef, ...]:
         run_folder, bundle = self.bench.folder, self.bench.bundle_folder(self.id)
