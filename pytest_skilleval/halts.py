@@ -78,8 +78,7 @@ class Halts:
     """Asked before each trial, told after each.
 
     Args:
-        folder: The run folder.
-        session: What tells this session from others that worked on the run.
+        folder: The session's own below the run folder.
         worker: The name of this process.
         budget: Limits of the whole session.
         began: When the session began, by `time.time`: workers start at different moments.
@@ -89,13 +88,12 @@ class Halts:
     def __init__(
         self,
         folder: Path,
-        session: str,
         worker: str,
         budget: Budget,
         began: float,
         decisions: Mapping[tuple[str, str, str], Decision],
     ) -> None:
-        self._folder = folder / "halts" / session
+        self._folder = folder
         self._worker = worker
         self._budget = budget
         self._began = began

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from pytest_skilleval.comparison import Baseline
     from pytest_skilleval.controller import Controller
     from pytest_skilleval.options import Settings
+    from pytest_skilleval.records import ExpectedGroup
     from pytest_skilleval.trial import Trial
     from pytest_skilleval.workspace.home import Home
 
 SETTINGS = options.SETTINGS
 COLLECTED: pytest.StashKey[Mapping[tuple[str, str], int]] = pytest.StashKey()
+EXPECTED: pytest.StashKey[Sequence[ExpectedGroup]] = pytest.StashKey()
 BASELINE: pytest.StashKey[Baseline | None] = pytest.StashKey()
 CONTROLLER: pytest.StashKey[Controller | None] = pytest.StashKey()
 TALLY: pytest.StashKey[tally.Tally] = pytest.StashKey()
@@ -298,6 +300,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         from pytest_skilleval import preflight
 
         session.config.stash[COLLECTED] = preflight.planned(session.items)
+        session.config.stash[EXPECTED] = preflight.expected(session.items)
         _usage(preflight.claim, session, evals_of(session.config), session.config.stash[HANDOVER].get("baseline"))
     if is_worker(session.config) and session.config.stash[HANDOVER]["scheduled"]:
         evals_of(session.config)
@@ -430,8 +433,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     elif config.option.collectonly and COLLECTED in config.stash:
         from pytest_skilleval.reports import opening
 
-        for line in opening.plan_lines(config.stash[COLLECTED]):
+        for line in (*opening.plan_lines(config.stash[COLLECTED]), *_forecast(config)):
             terminalreporter.write_line(line)
+
+
+def _forecast(config: pytest.Config) -> list[str]:
+    """Return what the collected trials will take."""
+    from pytest_skilleval import controller
+
+    provider = _usage(lambda: evals_of(config).bench.provider)
+    return controller.forecast(config.stash[SETTINGS], config.stash[EXPECTED], provider.id, paid=provider.paid)
 
 
 def controller_of(config: pytest.Config) -> Controller | None:

@@ -15,7 +15,9 @@ import pytest
 
 from pytest_skilleval import collection, resume
 from pytest_skilleval.errors import OptionMistake, UserMistake
+from pytest_skilleval.halts import parse_budget
 from pytest_skilleval.journal import claim_run, read_plan, take_over, write_plan
+from pytest_skilleval.records import ExpectedGroup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_skilleval.options import Settings
     from pytest_skilleval.records import AgainstRef, Plan
 
-__all__ = ["claim", "floors", "groups", "planned", "preflight", "select", "sides", "take_up"]
+__all__ = ["claim", "expected", "floors", "groups", "planned", "preflight", "select", "sides", "take_up"]
 
 
 def preflight(evals: Evals, paths: Sequence[Path]) -> dict[str, Any]:
@@ -38,7 +40,23 @@ def preflight(evals: Evals, paths: Sequence[Path]) -> dict[str, Any]:
     """
     evals.bench.sweep()
     evals.preflight(paths)
+    _refuse_unknown_cost(evals)
     return evals.bench.info.model_dump(mode="json")
+
+
+def _refuse_unknown_cost(evals: Evals) -> None:
+    """Refuse a budget in dollars that could never be spent, since nobody says what a trial costs.
+
+    Raises:
+        OptionMistake: Unless the user allows it.
+    """
+    settings, provider = evals.bench.settings, evals.bench.provider
+    told = getattr(provider, "tells_cost", False)
+    if parse_budget(settings.budget).usd is not None and not told and not settings.allow_unknown_cost:
+        raise OptionMistake(
+            f"--skilleval-budget=usd: {provider.id} does not say what a trial costs, so the budget would never be "
+            "spent; give tokens= or time= instead, or add --skilleval-allow-unknown-cost"
+        )
 
 
 def take_up(settings: Settings) -> tuple[str, int]:
@@ -58,6 +76,17 @@ def planned(items: Sequence[pytest.Item]) -> Counter[tuple[str, str]]:
     """Return how many trials were collected, by lane and condition."""
     works = (collection.eval_item(item) for item in items)
     return Counter((work.id.lane, work.id.condition) for work in works if work is not None)
+
+
+def expected(items: Sequence[pytest.Item]) -> list[ExpectedGroup]:
+    """Return the groups that were collected, and what each trial of them may take."""
+    works = [work for item in items if (work := collection.eval_item(item)) is not None]
+    counts = Counter(work.id.group for work in works)
+    budgets = {work.id.group: work.case.spec.budget for work in works}
+    return [
+        ExpectedGroup(*group, counts[group], budget.timeout, budget.tokens, budget.cost_usd)
+        for group, budget in budgets.items()
+    ]
 
 
 def floors(evals: Evals) -> dict[tuple[str, str, str], float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,6 +18,7 @@ __all__ = [
     "BaselineRef",
     "CheckResult",
     "Component",
+    "ExpectedGroup",
     "Exposure",
     "FileRef",
     "Intent",
@@ -323,6 +324,8 @@ class TrialRecord(Frozen):
     final_text: str = ""
     """The agent's answer, cut at 20,000 characters."""
     notes: tuple[str, ...] = ()
+    extra: dict[str, Any] = {}
+    """What the case's file says in keys of another format, which nothing here uses."""
     timing: TrialTiming = TrialTiming()
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
@@ -381,6 +384,18 @@ class PlannedTrial(Frozen):
     def id(self) -> TrialId:
         """The work item."""
         return TrialId(self.lane, self.case, self.condition, self.trial)
+
+
+class ExpectedGroup(NamedTuple):
+    """Trials of one case under one condition that are to run, and what its case allows one of them at most."""
+
+    lane: str
+    case: str
+    condition: str
+    trials: int
+    timeout_s: float
+    tokens: int | None = None
+    cost_usd: float | None = None
 
 
 class SkillDigest(Frozen):

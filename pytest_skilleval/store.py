@@ -26,6 +26,7 @@ __all__ = [
     "Gathered",
     "find_run",
     "gather",
+    "last_report",
     "new_run_id",
     "now",
     "point_latest",
@@ -136,6 +137,20 @@ def read_durations(output: Path, provider: str) -> dict[str, float]:
         return {str(case): float(seconds) for case, seconds in found[provider].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
+
+
+def last_report(output: Path, provider: str) -> Report | None:
+    """Return the newest finished run's report of a provider, among the newest twenty; None where there is none."""
+    try:
+        runs = sorted((entry.name for entry in output.iterdir() if (entry / "report.json").is_file()), reverse=True)
+    except OSError:
+        return None
+    for name in runs[:20]:
+        with contextlib.suppress(BaselineMistake):
+            report = read_report(output / name / "report.json")
+            if report.run.provider.id == provider and report.run.status == "finished":
+                return report
+    return None
 
 
 def write_durations(output: Path, provider: str, durations: Mapping[str, float]) -> None:

@@ -167,7 +167,7 @@ class Workbench:
         """Reasons not to start a trial."""
         decisions = {group: Decision(self.settings.trials, most) for group, most in self.decisions.items()}
         budget = parse_budget(self.settings.budget)
-        return Halts(self.folder, self.token, self.worker, budget, self._began, decisions)
+        return Halts(self.folder / "halts" / self.token, self.worker, budget, self._began, decisions)
 
     @cached_property
     def slots(self) -> Slots:

@@ -119,7 +119,8 @@ class Provider(Protocol):
     """Who answers. Third parties implement this and name it through `pytest_skilleval_providers`.
 
     A provider may also have `objection(case) -> str | None`: why it cannot be asked that case honestly, such as a
-    prompt that its agent takes as a command.
+    prompt that its agent takes as a command. And `tells_cost: bool`: whether its answers say what they cost in US
+    dollars; only then a budget in dollars can stop a run.
     """
 
     id: str

@@ -44,6 +44,7 @@ class Claude(AgentCli):
     id = "claude"
     program = "claude"
     install = "npm install -g @anthropic-ai/claude-code"
+    tells_cost = True
     tested = ("2.1.197", "2.1.332")
     keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
     elsewhere: ClassVar[tuple[Path, ...]] = (

@@ -58,6 +58,8 @@ class Command:
             )
         self.spec = read_options(CommandSpec, name, merged(base, dict(settings.options)))
         self.paid = self.spec.paid
+        usage = self.spec.parse.usage
+        self.tells_cost = usage is not None and usage.cost is not None
         self._check()
 
     def _check(self) -> None:

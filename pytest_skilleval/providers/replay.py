@@ -49,6 +49,7 @@ class Recorder:
         self.id = provider.id
         self.simulated = provider.simulated
         self.paid = provider.paid
+        self.tells_cost = getattr(provider, "tells_cost", False)
         self._info: ProviderInfo | None = None
         self._pending: dict[str, _Pending] = {}
 

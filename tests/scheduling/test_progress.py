@@ -74,7 +74,7 @@ def on_a_terminal(project: Project, *args: str, columns: int = 100) -> str:
     return said.decode(errors="replace")
 
 
-def screen(said: str, width: int) -> list[str]:
+def screen(said: str, width: int) -> list[str]:  # noqa: C901 - a terminal has so many cases
     """Return the lines that a terminal shows in the end: the sequences that a live line needs, and no others."""
     rows, row, column = [[]], 0, 0
     for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|.", said, re.DOTALL):
