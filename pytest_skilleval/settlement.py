@@ -123,6 +123,7 @@ def settle(
         artifacts=course.artifacts,
         final_text=clean(transcript.final_text[:_ANSWER_CHARS]),
         notes=tuple(clean(note) for note in course.notes),
+        extra=case.extra,
         timing=TrialTiming(
             started=course.started,
             duration_s=time.monotonic() - course.clock,

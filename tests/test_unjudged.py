@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -84,3 +85,28 @@ def test_a_resumed_run_keeps_unjudged_trials(project: Project) -> None:
     result = project.run("--trials", "2", "--skilleval-resume", "latest")
     assert project.outcomes() == {"unjudged": 2}
     assert result.ret == 0
+
+
+def test_keys_of_other_formats_are_kept_in_each_record_and_listed_once(project: Project) -> None:
+    project.skill()
+    evals = [
+        {
+            "id": number,
+            "prompt": f"Greet {name}.",
+            "assertions": ["It is kind."],
+            "difficulty": "easy",
+            "weights": [1, 2],
+        }
+        for number, name in ((1, "Ada"), (2, "Bob"))
+    ]
+    project.write("skills/greeter/evals/evals.json", json.dumps({"skill_name": "greeter", "evals": evals}))
+    result = project.run("skills/greeter/evals/evals.json", "--skilleval-condition", "self-load")
+    assert result.ret == 0
+    assert project.outcomes() == {"unjudged": 2}
+    records = [json.loads(path.read_text()) for path in project.path.glob(".skilleval/latest/trials/*/record.json")]
+    kept = [(record.get("record") or record)["extra"] for record in records]
+    assert [{key: extra[key] for key in ("difficulty", "weights")} for extra in kept] == [
+        {"difficulty": "easy", "weights": [1, 2]}
+    ] * 2
+    notes = [note for note in project.report()["run"]["notes"] if "difficulty" in note]
+    assert len(notes) == 1

@@ -20,6 +20,7 @@ from pytest_skilleval.records import Outcome, Report, TrialLine
 from pytest_skilleval.reports import numbers
 
 from .answer import FINE, NOT_GOOD, Answer, table
+from .loading import Loading, loading
 from .place import Place, add_output, place_of
 from .proof import lines_by_case, prove
 from .suite import Finding, Suite, read_suite
@@ -33,7 +34,8 @@ examples:
   skilleval check 'compare-*'                cases by id
 
 The oracle runs each case's solution, which must pass; the no-op does nothing, for which each check must fail.
-Neither needs a model. Only simulated agents are started.
+Neither needs a model. Only simulated agents are started. What Claude Code and Codex really load of each skill is shown
+as it was measured; (!) marks what its author did not write like that.
 
 exit status: 0 sound, 1 something is broken
 """
@@ -59,10 +61,11 @@ def run(arguments: Namespace) -> Answer:
     place = place_of(arguments)
     paths = [Path(text) for text in arguments.cases if Path(text).exists()]
     ids = [text for text in arguments.cases if not Path(text).exists()]
-    suite = read_suite(place, paths, ids)
+    suite, seen = read_suite(place, paths, ids), loading(place)
+    suite.findings.extend(seen.findings)
     if any(finding.kind == "mistake" for finding in suite.findings):
         # pytest would refuse to start: nothing can be said of the others yet.
-        return _answer(suite, {}, {}, suite.findings, strict=arguments.strict)
+        return _answer(suite, seen, {}, {}, suite.findings, strict=arguments.strict)
     workers = min(_MOST_WORKERS, os.cpu_count() or 1) if arguments.n is None else arguments.n
     runs: list[Lines] = []
     with _stoppable(), tempfile.TemporaryDirectory(prefix="skilleval-check-") as folder:
@@ -71,7 +74,7 @@ def run(arguments: Namespace) -> Answer:
             runs.append(lines_by_case(_simulate(provider, Path(folder) / provider, paths, ids, workers)))
     cases = {(case.lane.value, case.id): case for case in suite.cases}
     proven = _placed(place, suite, prove(cases, *runs))
-    return _answer(suite, runs[0], runs[1], [*suite.findings, *proven], strict=arguments.strict)
+    return _answer(suite, seen, runs[0], runs[1], [*suite.findings, *proven], strict=arguments.strict)
 
 
 def _tell(line: str) -> None:
@@ -110,7 +113,7 @@ def _simulate(provider: str, output: Path, paths: Sequence[Path], ids: Sequence[
         f"--skilleval-provider={provider}", "--skilleval-lane=all", "--skilleval-trials=1",
         f"--skilleval-output={output / 'runs'}", "--skilleval-gate=never", "--skilleval-max-errors=1",
         "--skilleval-report=json", *(f"--skilleval-case={pattern}" for pattern in ids),
-        "-o", "skilleval_compare_baseline=",
+        "-o", "skilleval_compare_baseline=", "-o", "skilleval_against=", "-o", "skilleval_judge=",
     ]  # fmt: skip
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
     with subprocess.Popen(
@@ -158,7 +161,9 @@ def _relative(path: Path, root: Path) -> str:
     return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
 
 
-def _answer(suite: Suite, oracle: Lines, noop: Lines, findings: Sequence[Finding], *, strict: bool) -> Answer:
+def _answer(
+    suite: Suite, seen: Loading, oracle: Lines, noop: Lines, findings: Sequence[Finding], *, strict: bool
+) -> Answer:
     keys = sorted({*oracle, *noop, *((case.lane.value, case.id) for case in suite.cases)})
     asked = {(case.lane.value, case.id): _asked(case) for case in suite.cases}
     rows = [_row(key, asked.get(key, 0), oracle.get(key, []), noop.get(key, []), findings) for key in keys]
@@ -167,6 +172,7 @@ def _answer(suite: Suite, oracle: Lines, noop: Lines, findings: Sequence[Finding
     broken = {finding.case or finding.message for finding in findings if finding.spoils}
     value = {
         "cases": rows,
+        "skills": seen.value,
         "checks": sum(row["checks"] for row in rows),
         "broken_cases": len(broken),
         "counts": counts,
@@ -174,7 +180,7 @@ def _answer(suite: Suite, oracle: Lines, noop: Lines, findings: Sequence[Finding
         "sound": not broken,
     }
     bad = bool(broken) or (strict and bool(findings))
-    return Answer(value, [*_table(rows), *_lines(findings), _summary(value)], NOT_GOOD if bad else FINE)
+    return Answer(value, [*_table(rows), *seen.lines, *_lines(findings), _summary(value)], NOT_GOOD if bad else FINE)
 
 
 def _asked(case: Case) -> int:
