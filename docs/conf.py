@@ -26,6 +26,10 @@ version = release
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
+# `--flag` is no dash.
+smartquotes = False
+# Docstrings write code as Markdown does.
+default_role = "code"
 html_theme = "furo"
 html_title = f"pytest-skilleval {release}"
 html_copy_source = False
@@ -34,7 +38,7 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["attrs_block"]
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
-autodoc_class_signature = "separated"
+autodoc_class_signature = "mixed"
 napoleon_google_docstring = True
 # A line that starts with `$` is what to type; the rest is what is printed.
 copybutton_prompt_text = r"\$ |>>> "

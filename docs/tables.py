@@ -19,7 +19,7 @@ from pytest_skilleval.cases import case_schema
 from pytest_skilleval.commands.schema import report_schema
 from pytest_skilleval.lanes import dogfood, execution, prompt
 from pytest_skilleval.model import CONDITIONS
-from pytest_skilleval.providers import BUILTIN
+from pytest_skilleval.providers import BUILTIN, base
 from pytest_skilleval.providers.chat import ChatOptions
 from pytest_skilleval.providers.classes import TABLE, Retry
 from pytest_skilleval.providers.commandspec import CommandSpec
@@ -341,6 +341,37 @@ def _error_tree() -> Iterator[str]:
     yield f"```text\n{inspect.getdoc(errors)}\n```\n"
 
 
+def _signature(node: ast.FunctionDef) -> str:
+    arguments = [one for one in node.args.args if one.arg != "self"]
+    shown = ", ".join(f"{one.arg}: {ast.unparse(one.annotation)}" if one.annotation else one.arg for one in arguments)
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return f"{node.name}({shown}){returns}"
+
+
+def _class(node: ast.ClassDef) -> Iterator[str]:
+    docs = {}
+    for line, below in itertools.pairwise([*node.body, ast.Pass()]):
+        if isinstance(line, ast.AnnAssign):
+            said = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+            docs[ast.unparse(line.target)] = (ast.unparse(line.annotation), str(below.value.value) if said else "")
+    yield f"### {node.name}\n\n{ast.get_docstring(node) or ''}\n"
+    if docs:
+        yield _table(("attribute", "type", "meaning"), [(_code(n), _code(t), text) for n, (t, text) in docs.items()])
+    methods = [line for line in node.body if isinstance(line, ast.FunctionDef) and not line.name.startswith("_")]
+    if methods:
+        yield _table(
+            ("method", "what it does"), [(_code(_signature(one)), ast.get_docstring(one) or "") for one in methods]
+        )
+
+
+def _provider_api() -> Iterator[str]:
+    tree = ast.parse(inspect.getsource(base))
+    yield f"{ast.get_docstring(tree)}\n"
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield from _class(node)
+
+
 def _public() -> Iterator[str]:
     yield ", ".join(map(_code, pytest_skilleval.__all__)) + ".\n"
 
@@ -365,6 +396,7 @@ _MAKERS: dict[str, Callable[[], Iterator[str]]] = {
     "environment": _environment,
     "error-tree": _error_tree,
     "public": _public,
+    "provider-api": _provider_api,
 }
 PAGES: dict[str, Callable[[], str]] = {
     name: (lambda make=make: "\n".join(make()))
