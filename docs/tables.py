@@ -366,7 +366,8 @@ def _class(node: ast.ClassDef) -> Iterator[str]:
 
 def _provider_api() -> Iterator[str]:
     tree = ast.parse(inspect.getsource(base))
-    yield f"{ast.get_docstring(tree)}\n"
+    # MyST drops what stands before the first heading of a directive's text.
+    yield f"### The life of a question\n\n{ast.get_docstring(tree)}\n"
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             yield from _class(node)
