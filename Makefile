@@ -26,6 +26,7 @@ dist: .venv/ready            ## build the wheel, check its size and what is in i
 
 bench: .venv/ready           ## ratios within one run: cost of a trial, of the plugin, of collection
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/schedule.py
 
 calibrate: .venv/ready       ## measured error rates and power of the verdicts (minutes)
 	$(BIN)/python benchmarks/calibrate.py

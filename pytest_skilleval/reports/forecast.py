@@ -31,8 +31,8 @@ class _Sum(NamedTuple):
             return f"unknown: nothing recorded, and no {limit}"
         word = "about" if self.recorded else "at most"
         parts = [f"{self.recorded} of {groups} groups as recorded"] if self.recorded else []
-        parts += [f"{self.allowed} of {groups} at most their {limit}"] if self.allowed else []
-        parts += [f"{self.unknown} of {groups} unknown and not counted"] if self.unknown else []
+        parts += [f"{self.allowed} of {groups} groups at most their {limit}"] if self.allowed else []
+        parts += [f"{self.unknown} of {groups} groups unknown and not counted"] if self.unknown else []
         return f"{word} {write(self.value)} ({', '.join(parts)})"
 
 

@@ -1,0 +1,66 @@
+"""Shards: the same share of the cases in every session, and one run in the end."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_skilleval.cli import main
+from pytest_skilleval.journal import read_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.conftest import Project
+
+CASES = ("one", "two", "three", "four")
+# SHA-256 of `execution:<case>`, modulo 2: one is even, the others are odd.
+SHARDS = {1: {"one"}, 2: {"two", "three", "four"}}
+
+
+def test_merged_shards_equal_the_unsharded_run(
+    project: Project,
+    strip_volatile: Callable[[dict[str, Any]], dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    project.skill()
+    for name in CASES:
+        project.case(name, rate={"none": 0.3, "self-load": 0.7}, skill="greeter", conditions=["none", "self-load"])
+    assert project.run("-n2", "--trials", "3").ret == 0
+    whole = strip_volatile(project.report())
+    assert whole["run"]["counts"]["failed"] > 0, "the seed drew no failure: the test would prove nothing"
+    runs = []
+    for number, names in SHARDS.items():
+        assert project.run("--trials", "3", f"--skilleval-shard={number}/2").ret == 0
+        report = project.report()
+        assert {trial["case"] for trial in report["trials"]} == names
+        runs.append(report["run"]["id"])
+        plan = read_plan(project.path / ".skilleval/runs" / report["run"]["id"])
+        assert plan.shard == (number, 2)
+    monkeypatch.chdir(project.path)
+    assert main(["merge", *runs]) == 0
+    merged = strip_volatile(project.report())
+    # That it was merged is the one thing that it says beyond the unsharded run.
+    notes = merged["run"]["notes"]
+    merged["run"]["notes"] = [note for note in notes if not note.startswith("merged from ")]
+    assert len(merged["run"]["notes"]) == len(notes) - 1
+    assert json.dumps(merged, sort_keys=True) == json.dumps(whole, sort_keys=True)
+
+
+def test_another_case_moves_none_to_another_shard(project: Project) -> None:
+    for name in (*CASES, "five", "six"):
+        project.case(name)
+    rows = [line for line in project.run("--co", "-q", "--skilleval-shard=1/2").outlines if "::" in line]
+    found = {row.split("::")[1] for row in rows}
+    assert found & set(CASES) == SHARDS[1]
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "1/2/3", "-1/2"])
+def test_a_share_that_does_not_exist_is_refused(project: Project, text: str) -> None:
+    project.case()
+    result = project.run(f"--skilleval-shard={text}")
+    assert result.ret == 4
+    assert "write I/N with I from 1 to N" in result.stderr.str()
