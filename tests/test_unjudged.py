@@ -104,7 +104,7 @@ def test_keys_of_other_formats_are_kept_in_each_record_and_listed_once(project: 
     assert result.ret == 0
     assert project.outcomes() == {"unjudged": 2}
     records = [json.loads(path.read_text()) for path in project.path.glob(".skilleval/latest/trials/*/record.json")]
-    kept = [(record.get("record") or record)["extra"] for record in records]
+    kept = [record["body"]["extra"] for record in records]
     assert [{key: extra[key] for key in ("difficulty", "weights")} for extra in kept] == [
         {"difficulty": "easy", "weights": [1, 2]}
     ] * 2
