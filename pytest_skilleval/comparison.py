@@ -38,10 +38,11 @@ class Baseline(NamedTuple):
     """Its report.json, or its run folder when it was made from a journal."""
 
 
-def hindrances(baseline: Report, provider: ProviderInfo, method: str) -> list[str]:
+def hindrances(baseline: Report, provider: ProviderInfo, method: str, judge: str | None = None) -> list[str]:
     """Return why a run of this provider cannot be compared with a baseline; empty when it can.
 
-    The skill's digest is what is expected to differ; provider, model, effort and method are not.
+    The skill's digest is what is expected to differ; provider, model, effort and method are not, nor is the judge where
+    statements in prose decide.
     """
     base = baseline.run
     reasons = [
@@ -54,6 +55,9 @@ def hindrances(baseline: Report, provider: ProviderInfo, method: str) -> list[st
         )
         if old != new
     ]
+    judged = (baseline.judge or {}).get("name")
+    if judged != judge and any(check.kind == "rubric" for line in baseline.trials for check in line.checks):
+        reasons.append(f"judge: {judged or 'none'} in the baseline, {judge or 'none'} here")
     if base.status != "finished":
         reasons.append(f"the baseline is {base.status}: {'; '.join(base.reasons[:2])}")
     return reasons
@@ -65,7 +69,7 @@ def accept(baseline: Report, data: bytes, provider: ProviderInfo, settings: Sett
     Raises:
         BaselineMistake: It is not comparable, and the user has not allowed that.
     """
-    reasons = hindrances(baseline, provider, settings.method)
+    reasons = hindrances(baseline, provider, settings.method, settings.judge)
     if reasons and not settings.allow_incomparable:
         raise BaselineMistake(
             f"--compare-baseline={settings.compare_baseline}: not comparable: {'; '.join(reasons)}; "

@@ -324,7 +324,7 @@ class TrialRecord(Frozen):
     final_text: str = ""
     """The agent's answer, cut at 20,000 characters."""
     notes: tuple[str, ...] = ()
-    extra: dict[str, Any] = {}
+    extra: dict[str, Any] = Field(default_factory=dict)
     """What the case's file says in keys of another format, which nothing here uses."""
     timing: TrialTiming = TrialTiming()
 

@@ -322,8 +322,13 @@ def noise(groups: Trials) -> Noise:
     return Noise(flip_rate=found["rate"], ci=_pair(found["ci"]), cases=found["n"], n=sum(n for _, n in counts if n > 1))
 
 
-def judge(groups: Trials) -> dict[str, Any] | None:
-    """Return who decided statements in prose, how many, and how often it agrees with itself; None where nobody did."""
+def judge(groups: Trials, name: str | None) -> dict[str, Any] | None:
+    """Return who decided statements in prose, how many, and how often it agrees with itself; None where nobody did.
+
+    Args:
+        groups: Their trials.
+        name: The judge as the user typed it.
+    """
     found = [
         check.judged
         for group in groups.values()
@@ -336,6 +341,7 @@ def judge(groups: Trials) -> dict[str, Any] | None:
     flips = rates.flip_rate([(one.answers.count("yes"), len(one.answers)) for one in found])
     costs = [one.cost_usd for one in found if one.cost_usd is not None]
     return {
+        "name": name,
         "provider": found[0].provider,
         "model": found[0].model,
         "simulated": found[0].simulated,

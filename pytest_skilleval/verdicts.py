@@ -98,7 +98,7 @@ def judge(
         noise=noise,
         power=power(groups, plan.trials_each, noise.flip_rate),
         comparison=comparison,
-        judge=summaries.judge(groups),
+        judge=summaries.judge(groups, plan.judging.judge),
         baseline_groups=tuple(summaries.summarise(key, group) for key, group in beside.items()),
         gate=gate(settings, counts, group_rows, comparison),
         trials=tuple(_line(trial, entries[trial.id]) for trial in _sorted(plan.trials)),

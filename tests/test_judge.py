@@ -174,6 +174,17 @@ def test_a_judge_without_a_verdict_is_an_error_of_the_trial(project: Project, sa
     assert line["error"]["message"] == f"check kind-words: {wanted}"
 
 
+def test_runs_of_two_judges_are_not_comparable(project: Project) -> None:
+    project.case(checks=[RUBRIC], conditions=["none"])
+    assert project.run("--trials", "2", "--skilleval-judge", "oracle").ret == 0
+    result = project.run("--trials", "2", "--skilleval-judge", "stub", "--compare-baseline", "latest")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*not comparable: judge: oracle in the baseline, stub here*"])
+    result = project.run("--trials", "2", "--skilleval-judge", "oracle", "--compare-baseline", "latest")
+    assert result.ret == 0
+    assert project.report()["comparison"]["comparable"]
+
+
 def test_what_a_judge_costs_counts_for_the_budget(project: Project) -> None:
     result = judged(project, [YES], "--trials", "4", "--skilleval-budget", "usd=0.5")
     assert result.ret == 2

@@ -72,7 +72,9 @@ def run(arguments: Namespace) -> Answer:
 
 def _hindrances(base: Report, cand: Report, method: str | None) -> list[str]:
     """Return why the two cannot be compared; a method that is asked for is that of both."""
-    reasons = comparison.hindrances(base, cand.run.provider, base.run.method if method else cand.run.method)
+    judge = (cand.judge or {}).get("name")
+    method = base.run.method if method else cand.run.method
+    reasons = comparison.hindrances(base, cand.run.provider, method, judge)
     if cand.run.status == "interrupted":
         reasons.append(f"the candidate is interrupted: {'; '.join(cand.run.reasons[:2])}")
     return reasons
@@ -84,8 +86,9 @@ def trials_of(report: Report) -> Trials:
         (row.lane, row.case, row.condition): Group((), (), row.errors, row.missing) for row in report.groups
     }
     for line in report.trials:
-        if line.outcome in (Outcome.PASSED, Outcome.FAILED):
-            key = (line.lane, line.case, line.condition)
+        key = (line.lane, line.case, line.condition)
+        # The older side of a comparison within the run is no group of its own.
+        if key in groups and line.outcome in (Outcome.PASSED, Outcome.FAILED):
             groups[key] = groups[key]._replace(measured=(*groups[key].measured, _record(report, line)))
     return groups
 

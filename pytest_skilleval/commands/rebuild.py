@@ -82,7 +82,7 @@ def _judge(place: Place, gathered: Gathered, before: Report | None, baseline: Op
     settings = settings_of(plan, place)
     compare = None
     if baseline is not None:
-        reasons = comparison.hindrances(baseline.report, plan.provider, plan.method)
+        reasons = comparison.hindrances(baseline.report, plan.provider, plan.method, plan.judging.judge)
         digest = digest_of(baseline.path)
         compare = comparison.comparer(comparison.Baseline(baseline.report, digest, tuple(reasons)), settings)
     return verdicts.judge(

@@ -29,7 +29,7 @@ def as_junit(report: Report) -> str:
     lines: dict[tuple[str, str, str], list[TrialLine]] = {}
     for line in report.trials:
         lines.setdefault((line.lane, line.case, line.condition), []).append(line)
-    for row in report.groups:
+    for row in (*report.groups, *report.baseline_groups):
         own = lines.get((row.lane, row.case, row.condition), [])
         _group(suite, row, own, red.pop(f"{row.lane}:{row.case}:{row.condition}", None), report.timing)
     for name, reason in red.items():

@@ -137,3 +137,16 @@ def test_the_first_implementations_rule_can_be_asked_for(shell: Shell) -> None:
     value = shell("compare", "old", "new", "--method", "paired-bootstrap", "--json").json
     assert value["method"] == "paired-bootstrap"
     assert value["overall"]["verdict"] == "improved"
+
+
+def test_the_older_side_of_a_run_of_two_versions_is_no_candidate(shell: Shell) -> None:
+    shell.judged("old", {"c1:self-load": "ppfpf"})
+    folder = shell.judged("new", {"c1:self-load": "ppfpf"})
+    report = json.loads((folder / "report.json").read_text())
+    twins = [{**line, "condition": "self-load@base", "outcome": "failed"} for line in report["trials"]]
+    report["trials"] += [{**twin, "key": twin["key"].replace("self-load", "self-load@base")} for twin in twins]
+    (folder / "report.json").write_text(json.dumps(report))
+    said = shell("compare", "old", "new", "--json")
+    assert said.status == 0, said.err
+    (row,) = said.json["groups"]
+    assert (row["condition"], row["n"], row["pass_rate"]["delta"]) == ("self-load", [5, 5], 0.0)
