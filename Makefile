@@ -34,6 +34,11 @@ calibrate: .venv/ready       ## measured error rates and power of the verdicts (
 faults: .venv/ready          ## the fault scoreboard, in full (an hour)
 	$(BIN)/python benchmarks/faults.py --full
 
+browser: .venv/ready         ## report.html in a headless Chromium (Debian: chromium, chromium-driver)
+	$(BIN)/python -m pip install --quiet --group browser
+	npm install --silent --prefix .cache/browser axe-core
+	$(BIN)/pytest tests -m browser -p no:cacheprovider
+
 e2e: .venv/ready             ## the real agent CLIs against a loopback model (npm, minutes)
 	SKILLEVAL_E2E=1 $(BIN)/pytest tests/e2e -p no:cacheprovider
 
