@@ -201,7 +201,7 @@ def benchmark(report: Report, sides: Sides, trials: Sequence[Exported]) -> dict[
         one, two = (summary[name] for name in sides.names)
         forms = {"pass_rate": "+.2f", "time_seconds": "+.1f", "tokens": "+.0f"}
         summary["delta"] = {
-            key: format(one[key]["mean"] - two[key]["mean"], form)
+            key: _signed(one[key]["mean"] - two[key]["mean"], form)
             for key, form in forms.items()
             if key in one and key in two
         }
@@ -219,6 +219,12 @@ def benchmark(report: Report, sides: Sides, trials: Sequence[Exported]) -> dict[
         "run_summary": summary,
         "notes": list(_notes(report, sides, trials)),
     }
+
+
+def _signed(value: float, form: str) -> str:
+    """Return a difference with its sign; what rounds to nothing is `+0`, never `-0`."""
+    text = format(value, form)
+    return text if float(text) else text.replace("-", "+")
 
 
 def _summary(trials: Sequence[Exported]) -> dict[str, Any]:
