@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_skilleval.model import Lane
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = ["CAUTIOUS", "CapChange", "Caps", "caps_of", "resources_of"]
 
@@ -51,13 +51,14 @@ class Caps:
 
     Args:
         limits: Resource to the most trials at once; what is not named has no limit.
+        told: Called with each change.
     """
 
-    def __init__(self, limits: Mapping[str, int]) -> None:
+    def __init__(self, limits: Mapping[str, int], told: Callable[[CapChange], None] = lambda _: None) -> None:
         self.limits = dict(limits)
         self.in_use: Counter[str] = Counter()
         self.most_in_use: Counter[str] = Counter()
-        self.history: list[CapChange] = []
+        self._told = told
         self._ceiling = dict(limits)
         self._unlimited: set[str] = set()
         """Resources whose cap only a rate limit made."""
@@ -130,4 +131,4 @@ class Caps:
             del self.limits[name]
         else:
             self.limits[name] = cap
-        self.history.append(CapChange(name, cap, why))
+        self._told(CapChange(name, cap, why))

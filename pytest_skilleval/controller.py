@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_skilleval import comparison, store, verdicts
-from pytest_skilleval.caps import caps_of
+from pytest_skilleval.caps import Caps, caps_of
 from pytest_skilleval.journal import read_plan
 from pytest_skilleval.records import Outcome
 from pytest_skilleval.reports.forecast import forecast_lines
@@ -86,7 +86,8 @@ def make_scheduler(config: pytest.Config, count: int, settings: Settings, folder
             return {}  # nothing but ordinary tests
         return works(plan, store.read_durations(settings.output, plan.provider.id))
 
-    scheduler = CapScheduler(config, count, caps_of(settings.caps, settings.provider, paid=paid), known)
+    limits = caps_of(settings.caps, settings.provider, paid=paid)
+    scheduler = CapScheduler(config, count, Caps(limits, store.CapLog(folder).add), known)
     config.pluginmanager.register(scheduler, SCHEDULER)
     return scheduler
 
@@ -118,6 +119,7 @@ class Controller:
                 self.settings,
                 finished=store.now(),
                 strangers=gathered.strangers,
+                caps=gathered.caps,
                 compare=None if self.baseline is None else comparison.comparer(self.baseline, self.settings),
             )
         return self.report

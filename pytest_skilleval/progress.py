@@ -14,6 +14,7 @@ import pytest
 
 from pytest_skilleval import store
 from pytest_skilleval.journal import Journal, read_plan
+from pytest_skilleval.pauses import read_waits, session_folder
 from pytest_skilleval.reports.live import LiveLine, Moment, progress_line
 from pytest_skilleval.reports.log import log_lines
 from pytest_skilleval.scheduler import SCHEDULER, Work, works
@@ -179,15 +180,17 @@ class Progress:
         )
 
     def _waits(self) -> list[tuple[int, str, float | None]]:
-        """Return what keeps trials from starting although a worker is free."""
+        """Return what trials wait for: a cap although a worker is free (since when), a provider (how long still)."""
         scheduler: Any = self._config.pluginmanager.get_plugin(SCHEDULER)
         held: dict[str, int] = scheduler.held_back() if scheduler is not None else {}
         now = time.monotonic()
         self._full_since = {name: self._full_since.get(name, now) for name in held}
-        return [
+        waits: list[tuple[int, str, float | None]] = [
             (number, f"{name}={scheduler.caps.limits.get(name, '?')}", now - self._full_since[name])
             for name, number in held.items()
         ]
+        assert self._plan is not None  # noqa: S101 - nothing is shown before there is a plan
+        return [*waits, *read_waits(session_folder(self._folder, self._plan.token))]
 
     def _guess(self) -> float | None:
         """Return the seconds that are left if the rest goes as what is done did; None before anything is done."""

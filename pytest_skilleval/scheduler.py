@@ -71,16 +71,14 @@ class CapScheduler:
     Args:
         config: Pytest's.
         count: Workers that xdist starts.
-        caps: Resource to the most trials at once.
+        caps: What may run at once.
         known: Returns what is known of each node id; asked once, when all workers have collected.
     """
 
-    def __init__(
-        self, config: Any, count: int, caps: Mapping[str, int], known: Callable[[], Mapping[str, Work]]
-    ) -> None:
+    def __init__(self, config: Any, count: int, caps: Caps, known: Callable[[], Mapping[str, Work]]) -> None:
         self.config = config
         self.numnodes = count
-        self.caps = Caps(caps)
+        self.caps = caps
         self.collection: list[str] | None = None
         self._known = known
         self._collected: dict[Any, list[str]] = {}

@@ -7,7 +7,7 @@ import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -18,11 +18,13 @@ from pytest_skilleval.records import Report
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_skilleval.caps import CapChange
     from pytest_skilleval.journal import Entry
     from pytest_skilleval.model import TrialId
     from pytest_skilleval.records import Plan
 
 __all__ = [
+    "CapLog",
     "Gathered",
     "find_run",
     "gather",
@@ -51,6 +53,32 @@ class Gathered:
         ids = [trial.id for trial in plan.trials]
         self.entries: dict[TrialId, Entry] = journal.read_all(ids)
         self.strangers = journal.strangers(ids)
+        self.caps = CapLog(folder).read()
+
+
+class CapLog:
+    """How rate limits changed the caps of a run: `caps.json`, a list that grows; a hint, never evidence.
+
+    Args:
+        folder: The run folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "caps.json"
+
+    def add(self, change: CapChange) -> None:
+        """Add a change, with the time."""
+        rows = [*self.read(), {"at": now(), **change._asdict()}]
+        with contextlib.suppress(OSError):
+            write_aside(self._path, json.dumps(rows).encode())
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return the changes so far."""
+        try:
+            rows = json.loads(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return []
+        return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def gather(folder: Path) -> Gathered:

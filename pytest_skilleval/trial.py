@@ -196,8 +196,10 @@ class Trial:
         draw = random.Random(f"{self.bench.settings.seed}:{self.id.key}:retry")  # noqa: S311 - jitter
         retries = 0
         while True:
+            if (left := self.bench.pauses.left()) > 0:
+                self._wait(left + draw.uniform(0.0, 1.0))  # so that not all come back at once
             error = self._ask(attempt=retries + 1)
-            self._course.rate_limited += error is not None and error.error_class is ErrorClass.RATE_LIMIT
+            self._heed(error)
             again = error is not None and self._rule(error).retry
             wait = self.bench.retry.wait(retries, error, draw) if error is not None and again else None
             if error is None or wait is None:
@@ -205,8 +207,18 @@ class Trial:
             retries += 1
             self._course.attempts.append(f"attempt {retries}: {error.error_class.value}: {error.message}")
             self._leave_stage()
-            self._course.waited += wait
-            time.sleep(wait)
+            self._wait(wait, error.error_class.value)
+
+    def _wait(self, seconds: float, reason: str = ErrorClass.RATE_LIMIT.value) -> None:
+        if seconds > 0:
+            self._course.waited += seconds
+            self.bench.pauses.wait(seconds, f"the provider ({reason})")
+
+    def _heed(self, error: TrialError | None) -> None:
+        """Count a rate limit, and let the other trials wait as long as the provider asks for."""
+        if error is not None and error.error_class is ErrorClass.RATE_LIMIT:
+            self._course.rate_limited += 1
+            self.bench.pauses.ask(error.retry_after or 0.0)
 
     def _ask(self, attempt: int) -> TrialError | None:
         stage = self._on_stage(attempt)

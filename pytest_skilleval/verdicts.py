@@ -40,6 +40,7 @@ def judge(
     *,
     finished: str,
     strangers: Sequence[str] = (),
+    caps: Sequence[Mapping[str, Any]] = (),
     compare: Callable[[summaries.Trials, Sequence[GroupSummary], str, str], dict[str, Any]] | None = None,
 ) -> Report:
     """Judge a run.
@@ -50,6 +51,7 @@ def judge(
         settings: Gate, method and limits.
         finished: ISO 8601, UTC.
         strangers: Trial folders that nothing planned owns.
+        caps: How rate limits changed the caps, in order.
         compare: From trials, summaries, status and run id to a comparison with the baseline.
     """
     records = {trial: entry.record for trial, entry in entries.items() if entry.record is not None}
@@ -102,7 +104,7 @@ def judge(
         baseline_groups=tuple(summaries.summarise(key, group) for key, group in beside.items()),
         gate=gate(settings, counts, group_rows, comparison),
         trials=tuple(_line(trial, entries[trial.id]) for trial in _sorted(plan.trials)),
-        timing={**_timing(plan.trials, records), "events": list(plan.events)},
+        timing={**_timing(plan.trials, records), "events": list(plan.events), "caps": list(caps)},
     )
 
 

@@ -17,6 +17,7 @@ from pytest_skilleval.halts import Decision, Halts, parse_budget
 from pytest_skilleval.interrupts import Watch
 from pytest_skilleval.journal import Journal, hold
 from pytest_skilleval.model import CONDITIONS, Case, Condition, Skill, TrialId
+from pytest_skilleval.pauses import Pauses, session_folder
 from pytest_skilleval.providers import make_provider
 from pytest_skilleval.providers.base import Provider, ProviderSettings
 from pytest_skilleval.providers.classes import Policy, Retry, error_table, read_retry
@@ -167,7 +168,12 @@ class Workbench:
         """Reasons not to start a trial."""
         decisions = {group: Decision(self.settings.trials, most) for group, most in self.decisions.items()}
         budget = parse_budget(self.settings.budget)
-        return Halts(self.folder / "halts" / self.token, self.worker, budget, self._began, decisions)
+        return Halts(session_folder(self.folder, self.token), self.worker, budget, self._began, decisions)
+
+    @cached_property
+    def pauses(self) -> Pauses:
+        """Waits that a provider has asked for."""
+        return Pauses(session_folder(self.folder, self.token), self.worker, self.retry.longest)
 
     @cached_property
     def slots(self) -> Slots:
@@ -347,9 +353,14 @@ class Workbench:
         return self.folder / trial.bundle
 
     def sweep(self) -> None:
-        """Kill and remove what earlier, killed runs left; a living neighbour stays untouched."""
+        """Kill and remove what earlier, killed runs left; a living neighbour stays untouched.
+
+        Raises:
+            OptionMistake: The folder for homes belongs to somebody else.
+        """
         if not self.base.is_dir():
             return
+        own_base(self.base)
         swept = sweep(self.base)
         if swept.homes or swept.processes:
             left = f"{swept.processes} processes ended, {swept.homes} homes removed"
@@ -382,7 +393,7 @@ class Workbench:
             self._scratch = None
             del self.scratch
         base = self.__dict__.get("base")
-        if base is None or not base.is_dir():
+        if base is None or not base.is_dir() or base.stat().st_uid != os.getuid():
             return
         # Processes that were killed leave folders behind; of a killed controller only workers are left to see to it.
         sweep(base)

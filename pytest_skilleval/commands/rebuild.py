@@ -91,6 +91,7 @@ def _judge(place: Place, gathered: Gathered, before: Report | None, baseline: Op
         settings,
         finished=_finished(gathered, before),
         strangers=gathered.strangers,
+        caps=gathered.caps,
         compare=compare,
     )
 

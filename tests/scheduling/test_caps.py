@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import threading
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_skilleval.caps import CAUTIOUS, CapChange, Caps, caps_of, resources_of
+from pytest_skilleval.pauses import Pauses, read_waits, session_folder
 from tests.scheduling.virtual import World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Project
 
 CLAUDE = "provider:claude"
 
@@ -44,7 +51,8 @@ def test_refusals_of_trials_that_ran_together_are_one_episode() -> None:
 
 
 def test_a_cut_cap_grows_back_to_what_it_was_and_no_further() -> None:
-    caps = Caps({CLAUDE: 4})
+    history: list[CapChange] = []
+    caps = Caps({CLAUDE: 4}, history.append)
     old = caps.take((CLAUDE,))
     caps.refused(CLAUDE, caps.take((CLAUDE,)))
     caps.answered(CLAUDE, old)
@@ -55,7 +63,7 @@ def test_a_cut_cap_grows_back_to_what_it_was_and_no_further() -> None:
     for _ in range(40):
         caps.answered(CLAUDE, caps.take((CLAUDE,)))
     assert caps.limits[CLAUDE] == 4
-    assert caps.history == [CapChange(CLAUDE, 3, "rate limit"), CapChange(CLAUDE, 4, "grown back")]
+    assert history == [CapChange(CLAUDE, 3, "rate limit"), CapChange(CLAUDE, 4, "grown back")]
 
 
 def test_a_provider_without_a_cap_gets_one_for_as_long_as_it_refuses() -> None:
@@ -93,3 +101,68 @@ def test_what_waits_for_a_full_cap_is_told_only_while_a_worker_is_free() -> None
     busy = World([1.0] * 5, [(CLAUDE,)] * 5, workers=1, caps={CLAUDE: 1})
     busy.join(busy.workers[0])
     assert busy.scheduler.held_back() == {}
+
+
+def test_a_pause_that_a_provider_asks_for_holds_for_every_worker_of_the_session(tmp_path: Path) -> None:
+    folder = session_folder(tmp_path, "token")
+    one, two = (Pauses(folder, worker, longest=120.0) for worker in ("gw0", "gw1"))
+    assert two.left() == 0.0
+    one.ask(30.0)
+    assert 20.0 < two.left() <= 30.0
+    two.ask(5.0)
+    assert one.left() > 20.0, "the longest pause stands"
+    one.ask(9999.0)
+    assert 100.0 < two.left() <= 120.0, "no pause is longer than the longest"
+    assert Pauses(session_folder(tmp_path, "resumed"), "gw0", longest=120.0).left() == 0.0
+
+
+def test_what_workers_wait_for_is_seen_while_they_wait(tmp_path: Path) -> None:
+    folder = session_folder(tmp_path, "token")
+    pauses = Pauses(folder, "gw0", longest=120.0)
+    waiting = threading.Thread(target=pauses.wait, args=(0.5, "the provider (rate_limit)"))
+    waiting.start()
+    seen: list[tuple[int, str, float]] = []
+    while waiting.is_alive() and not seen:
+        seen = read_waits(folder)
+    waiting.join()
+    assert [(number, what) for number, what, _ in seen] == [(1, "the provider (rate_limit)")]
+    assert read_waits(folder) == []
+
+
+RATE_LIMITED = """
+import pytest
+from pytest_skilleval.errors import ErrorClass
+from pytest_skilleval.providers.base import Answer
+from pytest_skilleval.providers.stub import Stub
+from pytest_skilleval.records import TrialError, Transcript
+
+class Limited(Stub):
+    id = "limited"
+
+    def read(self, ask, output):
+        flag = self.settings.rootpath / "refused"
+        if ask.id.trial == 1 and not flag.exists():
+            flag.touch()
+            error = TrialError(error_class=ErrorClass.RATE_LIMIT, message="429: slow down", retry_after=1.0)
+            return Answer(Transcript(), error)
+        return super().read(ask, output)
+
+@pytest.hookimpl
+def pytest_skilleval_providers():
+    return {"limited": Limited}
+"""
+
+
+def test_a_rate_limit_is_waited_out_cuts_the_cap_and_is_in_the_report(project: Project) -> None:
+    project.write("conftest.py", RATE_LIMITED)
+    project.case("one", stub={"solve_rate": 1.0, "sleep": 0.1})
+    flags = ("--skilleval-provider=limited", "--skilleval-cap=provider:limited=2", "--trials", "6")
+    assert project.run("-n2", *flags).ret == 0
+    report = project.report()
+    assert report["run"]["counts"]["passed"] == 6
+    row = report["timing"]["trials"]["execution:one:none:1"]
+    assert row["rate_limited"] == 1
+    assert row["waited_s"] >= 1.0
+    cut = report["timing"]["caps"][0]
+    assert (cut["resource"], cut["cap"], cut["why"]) == ("provider:limited", 1, "rate limit")
+    assert not list(project.path.glob(".skilleval/runs/*/halts/*/waiting/*"))

@@ -6,6 +6,7 @@ import heapq
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_skilleval.caps import Caps
 from pytest_skilleval.scheduler import CapScheduler, Work
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class World:
         known = expected or seconds
         works = {name: Work(known[index], self.resources[index]) for index, name in enumerate(self.ids)}
         hook = SimpleNamespace(pytest_collectreport=self.reports.append)
-        self.scheduler = CapScheduler(SimpleNamespace(hook=hook), workers, caps or {}, lambda: works)
+        self.scheduler = CapScheduler(SimpleNamespace(hook=hook), workers, Caps(caps or {}), lambda: works)
         self.workers = [Worker(self, f"gw{number}") for number in range(workers)]
 
     def started(self, worker: Worker, index: int) -> None:
