@@ -47,7 +47,8 @@ def project(agent, server, tmp_path):
     base = server.url + ("/v1" if agent == "codex" else "")
     table = f"[tool.skilleval.providers.{agent}]\nprogram = {json.dumps(str(install(agent)))}\nbase_url = {json.dumps(base)}\n"
     for name, text in {
-        "pyproject.toml": table + "[tool.pytest.ini_options]\ntestpaths = ['cases']\n",
+        "pyproject.toml": table
+        + "[tool.skilleval.retry]\nlimit = 1\nfirst = 0\n[tool.pytest.ini_options]\ntestpaths = ['cases']\n",
         "skills/greeter/SKILL.md": SKILL.format(NEW),
         "stale/greeter/SKILL.md": SKILL.format(OLD),
     }.items():
