@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import functools
@@ -68,11 +69,22 @@ class Lease:
 
     def __init__(self, home: bytes) -> None:
         folder, self.name = os.path.split(home)
-        self.parent = _open_folder(folder)
-        if os.fstat(self.parent).st_uid != os.getuid():
-            raise PermissionError(errno.EPERM, "the folder for homes belongs to another user", os.fsdecode(folder))
         self._lease = self.name + SUFFIX.encode()
-        self._file = self._lock()
+        while True:
+            self.parent = _open_folder(folder)
+            try:
+                if os.fstat(self.parent).st_uid != os.getuid():
+                    reason = "the folder for homes belongs to another user"
+                    raise PermissionError(errno.EPERM, reason, os.fsdecode(folder))
+                self._file = self._lock()
+            except FileNotFoundError:
+                # Between two trials the folder is empty, and a neighbour's sweep removes empty folders: once more.
+                os.close(self.parent)
+                continue
+            except BaseException:
+                os.close(self.parent)
+                raise
+            return
 
     def _lock(self) -> int:
         while True:
@@ -136,8 +148,9 @@ def _open_folder(folder: bytes) -> int:
         try:
             return os.open(folder, _FOLDER)
         except FileNotFoundError:
-            # A neighbour may remove an empty folder between these two lines: then once more.
-            os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - bytes
+            # A neighbour may remove an empty folder at any moment, also one above: then once more.
+            with contextlib.suppress(FileNotFoundError):
+                os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - bytes
 
 
 def remove_tree(parent: int, name: bytes) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -183,3 +185,25 @@ class TestLease:
         monkeypatch.setattr("pytest_skilleval.workspace.lease.remove_tree", lambda *_: ["stuck: no"])
         assert lease.close(remove_home=True) == ["stuck: no"]
         assert (base / "home.lease").exists()
+
+
+def test_a_lease_is_had_although_neighbours_keep_removing_the_empty_folders(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    stop = threading.Event()
+
+    def sweep_for_ever() -> None:
+        while not stop.is_set():
+            for folder in (base / "run", base):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+    neighbour = threading.Thread(target=sweep_for_ever)
+    neighbour.start()
+    try:
+        for number in range(300):
+            lease = Lease(os.fsencode(base / "run" / f"home-{number}"))
+            assert (base / "run" / f"home-{number}.lease").exists()
+            assert lease.close(remove_home=True) == []
+    finally:
+        stop.set()
+        neighbour.join()
