@@ -27,6 +27,7 @@ from pytest_skilleval.providers.presets import PRESETS
 from pytest_skilleval.providers.program import CliOptions
 from pytest_skilleval.providers.templates import VARIABLES
 from pytest_skilleval.scoring.habits import BUILT_IN
+from pytest_skilleval.skills import folder
 from pytest_skilleval.stats import levels
 from pytest_skilleval.workspace.home import ALLOWED
 
@@ -327,6 +328,12 @@ def _weights() -> Iterator[str]:
     yield _table(("lane", "components and their weights"), rows)
 
 
+def _left_out() -> Iterator[str]:
+    top, anywhere = (sorted(names) for names in (folder._LEFT_OUT_AT_TOP, folder._LEFT_OUT))  # noqa: SLF001 - its own words
+    rows = [("at the top", ", ".join(map(_code, top))), ("anywhere", ", ".join(map(_code, [*anywhere, "*.pyc"])))]
+    yield _table(("where", "names"), rows)
+
+
 def _levels() -> Iterator[str]:
     docs = attribute_docs(levels.Levels)
     rows = [(_code(name), f"{getattr(levels.DEFAULT_LEVELS, name):g}", text) for name, text in docs.items()]
@@ -394,6 +401,7 @@ _MAKERS: dict[str, Callable[[], Iterator[str]]] = {
     "conditions": _conditions,
     "weights": _weights,
     "levels": _levels,
+    "left-out": _left_out,
     "environment": _environment,
     "error-tree": _error_tree,
     "public": _public,
