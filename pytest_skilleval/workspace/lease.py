@@ -71,11 +71,8 @@ class Lease:
         folder, self.name = os.path.split(home)
         self._lease = self.name + SUFFIX.encode()
         while True:
-            self.parent = _open_folder(folder)
+            self.parent = _open_own_folder(folder)
             try:
-                if os.fstat(self.parent).st_uid != os.getuid():
-                    reason = "the folder for homes belongs to another user"
-                    raise PermissionError(errno.EPERM, reason, os.fsdecode(folder))
                 self._file = self._lock()
             except FileNotFoundError:
                 # Between two trials the folder is empty, and a neighbour's sweep removes empty folders: once more.
@@ -141,6 +138,14 @@ def unlink_if_there(name: bytes, folder: int) -> None:
 
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def _open_own_folder(folder: bytes) -> int:
+    descriptor = _open_folder(folder)
+    if os.fstat(descriptor).st_uid != os.getuid():
+        os.close(descriptor)
+        raise PermissionError(errno.EPERM, "the folder for homes belongs to another user", os.fsdecode(folder))
+    return descriptor
 
 
 def _open_folder(folder: bytes) -> int:
