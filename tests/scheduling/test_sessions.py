@@ -138,6 +138,27 @@ def test_python_cases_alone_run_under_workers_with_and_without_flags(project: Pr
     assert own == bool(flags), "without a flag or a case file nobody knows of evals before workers collect"
 
 
+def test_workers_that_collect_different_tests_run_nothing_and_the_difference_is_named(project: Project) -> None:
+    project.case()
+    project.write(
+        "test_odd.py",
+        """
+import os, pytest
+
+@pytest.mark.parametrize("worker", [os.environ.get("PYTEST_XDIST_WORKER")])
+def test_odd(worker):
+    pass
+""",
+    )
+    result = project.run("-n2")
+    assert result.ret != 0
+    text = result.stdout.str()
+    assert "gw0, gw1 collected different tests: " in text or "gw1, gw0 collected different tests: " in text
+    assert "test_odd[gw0]" in text
+    assert "INTERNALERROR" not in text
+    assert "passed" not in result.parseoutcomes()
+
+
 def test_ordinary_tests_alone_run_although_a_flag_expects_evals(project: Project) -> None:
     project.write("test_plain.py", "def test_one():\n    pass\n\ndef test_two():\n    pass\n")
     result = project.run("-n2", "--trials", "4")

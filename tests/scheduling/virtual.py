@@ -75,7 +75,7 @@ class World:
         self.ids = [f"item-{index}" for index in range(self.size)]
         known = expected or seconds
         works = {name: Work(known[index], self.resources[index]) for index, name in enumerate(self.ids)}
-        hook = SimpleNamespace(pytest_collectreport=self.reports.append)
+        hook = SimpleNamespace(pytest_collectreport=self.refused)
         self.scheduler = CapScheduler(SimpleNamespace(hook=hook), workers, Caps(caps or {}), lambda: works)
         self.workers = [Worker(self, f"gw{number}") for number in range(workers)]
 
@@ -87,6 +87,9 @@ class World:
         for name in {name for item in running for name in self.resources[item]}:
             in_use = sum(name in self.resources[item] for item in running)
             self.most[name] = max(self.most.get(name, 0), in_use)
+
+    def refused(self, report: Any) -> None:
+        self.reports.append(report)
 
     def join(self, worker: Worker, ids: Sequence[str] | None = None) -> None:
         """A worker has collected, as xdist's controller tells it."""
