@@ -126,6 +126,22 @@ def test_the_package_is_typed_and_the_wheel_holds_the_marker() -> None:
     assert "Typing :: Typed" in PROJECT["project"]["classifiers"]
 
 
+# ----------------------------------------------------------------------------------------------------- dependencies
+
+
+def test_every_dependency_has_its_reason_in_the_guide_for_contributors() -> None:
+    groups = PROJECT["dependency-groups"].values()
+    lines = [
+        *PROJECT["project"]["dependencies"],
+        *(line for one in PROJECT["project"]["optional-dependencies"].values() for line in one),
+        *(line for group in groups for line in group if isinstance(line, str)),
+    ]
+    names = {re.match(r"[\w.-]+", line)[0] for line in lines}  # type: ignore[index]
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("## What each dependency saves")[2]
+    told = {name.strip() for row in table.splitlines() if row.startswith("|") for name in row.split("|")[1].split(",")}
+    assert names <= told
+
+
 # ----------------------------------------------------------------------------------------------------------- errors
 
 
