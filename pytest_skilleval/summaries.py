@@ -289,8 +289,8 @@ def routing(groups: Trials) -> dict[str, Any] | None:
     """
     trials = [
         record
-        for (lane, _, condition), group in groups.items()
-        if lane == "prompt" and CONDITIONS.get(condition) is not None and CONDITIONS[condition].installs == "current"
+        for (_, _, condition), group in groups.items()
+        if condition in CONDITIONS and CONDITIONS[condition].installs == "current"
         for record in group.measured
     ]
     if not trials:
