@@ -23,6 +23,7 @@ from pytest_skilleval.tally import REPORT_KEY
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pytest_skilleval.model import TrialId
     from pytest_skilleval.options import Settings
     from pytest_skilleval.records import Plan
 
@@ -53,6 +54,7 @@ class Progress:
         self._verbosity = config.get_verbosity()
         self._plan: Plan | None = None
         self._works: dict[str, Work] = {}
+        self._ids: dict[str, TrialId] = {}
         self._planned = 0
         self._running: dict[str, float] = {}
         self._home: set[str] = set()
@@ -124,6 +126,7 @@ class Progress:
             trial.nodeid: known[trial.nodeid] for trial in plan.trials if todo is None or trial.id.key in todo
         }
         self._plan = plan
+        self._ids = {trial.nodeid: trial.id for trial in plan.trials}
         self._planned = len(self._works)
         self._left_s = sum(work.seconds for work in self._works.values())
         self._began = time.monotonic()
@@ -154,8 +157,7 @@ class Progress:
 
     def _show_log(self, nodeid: str) -> None:
         assert self._plan is not None  # noqa: S101 - the caller has looked
-        trial = next(trial for trial in self._plan.trials if trial.nodeid == nodeid)
-        record = Journal(self._folder, self._plan.run).read(trial.id).record
+        record = Journal(self._folder, self._plan.run).read(self._ids[nodeid]).record
         if record is None:
             return  # on another machine
         for line in log_lines(record, self._folder):
