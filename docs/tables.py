@@ -26,6 +26,7 @@ from pytest_skilleval.providers.commandspec import CommandSpec
 from pytest_skilleval.providers.presets import PRESETS
 from pytest_skilleval.providers.program import CliOptions
 from pytest_skilleval.providers.templates import VARIABLES
+from pytest_skilleval.records import TrialRecord
 from pytest_skilleval.scoring.habits import BUILT_IN
 from pytest_skilleval.skills import folder
 from pytest_skilleval.stats import levels
@@ -197,7 +198,13 @@ def _report() -> Iterator[str]:
     yield _properties({**schema, "required": ()})
     yield "## What some keys hold\n"
     for name, one in schema["$defs"].items():
-        if "properties" in one or "enum" in one:
+        yield from _definition(name, {**one, "required": ()})
+    record = TrialRecord.model_json_schema(mode="serialization")
+    yield "## record.json\n"
+    yield "`body` of a trial's record; `checksum` beside it is the SHA-256 of the body's text.\n"
+    yield _properties({**record, "required": ()})
+    for name, one in record["$defs"].items():
+        if name not in schema["$defs"]:
             yield from _definition(name, {**one, "required": ()})
 
 

@@ -27,7 +27,7 @@ from pytest_skilleval.providers.base import ProviderSettings
 from pytest_skilleval.providers.chat import ChatOptions
 from pytest_skilleval.providers.command import Command
 from pytest_skilleval.providers.program import CliOptions, read_options
-from pytest_skilleval.records import Outcome, Report
+from pytest_skilleval.records import Outcome, Report, TrialRecord
 from pytest_skilleval.scoring.habits import BUILT_IN
 
 if TYPE_CHECKING:
@@ -161,6 +161,24 @@ def test_every_key_of_a_case_stands_in_the_reference() -> None:
 def test_every_key_at_the_top_of_a_report_stands_in_the_reference() -> None:
     keys = {field.alias or name for name, field in Report.model_fields.items()}
     assert {f"`{key}`" for key in keys} <= set(rows(whole("reference/report.md")))
+
+
+def test_every_key_of_a_record_stands_in_the_reference() -> None:
+    section = whole("reference/report.md").partition("\n## record.json\n")[2].partition("\n### ")[0]
+    keys = [f"`{field.alias or name}`" for name, field in TrialRecord.model_fields.items()]
+    assert rows(section)[1:] == keys
+
+
+def test_every_event_that_a_run_writes_stands_in_the_reference_with_its_keys(folder: Folder) -> None:
+    folder.write("cases/execution/greet.yaml", "{prompt: Greet., conditions: [none], stub: {solve_rate: 1}}")
+    folder.run(Shown("pytest --trials 1 --skilleval-report=jsonl=events.jsonl", ()))
+    written: dict[str, set[str]] = {}
+    for line in (folder.path / "events.jsonl").read_text().splitlines():
+        event = json.loads(line)
+        written[event["event"]] = set(event) - {"event", "schema", "time", "run"}
+    text = (DOCS / "reference/events.md").read_text()
+    told = zip(rows(text)[1:], rows(text, 1)[1:], strict=True)
+    assert {name.strip("`"): set(re.findall(r"`(\w+)`", keys)) for name, keys in told} == written
 
 
 def test_every_provider_stands_in_the_reference() -> None:
