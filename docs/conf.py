@@ -56,7 +56,15 @@ class TableOf(SphinxDirective):
         return self.parse_text_to_nodes(tables.PAGES[self.arguments[0]](), allow_section_headings=True)
 
 
+def write_schemas(app: Sphinx, problem: Exception | None) -> None:
+    """Put the JSON Schemas where their own ids say that they are."""
+    if problem is None and app.builder.format == "html":
+        for name, text in tables.schemas().items():
+            (Path(app.outdir) / name).write_text(text, encoding="utf-8")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Add the directive."""
+    """Add the directive and the schemas."""
     app.add_directive("table-of", TableOf)
+    app.connect("build-finished", write_schemas)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

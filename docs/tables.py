@@ -32,7 +32,7 @@ from pytest_skilleval.skills import folder
 from pytest_skilleval.stats import levels
 from pytest_skilleval.workspace.home import ALLOWED
 
-__all__ = ["PAGES", "fixtures", "ini_keys"]
+__all__ = ["PAGES", "fixtures", "ini_keys", "schemas"]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -153,6 +153,12 @@ def _properties(schema: Mapping[str, Any], leave_out: Sequence[str] = ()) -> str
         if name not in leave_out
     ]
     return _table(("key", "value", "default", "meaning"), rows)
+
+
+def schemas() -> dict[str, str]:
+    """Return the published JSON Schemas by the file name that their ids end with."""
+    made = (case_schema(), report_schema())
+    return {one["$id"].rpartition("/")[2]: json.dumps(one, indent=2) + "\n" for one in made}
 
 
 def _definition(name: str, schema: Mapping[str, Any]) -> Iterator[str]:

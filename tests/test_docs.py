@@ -237,6 +237,13 @@ def test_every_table_that_can_be_made_is_on_a_page_and_none_is_asked_for_twice_o
     assert all(len(names) == len(set(names)) for names in asked)
 
 
+def test_the_schemas_are_published_where_their_ids_say() -> None:
+    url = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Documentation"]
+    schemas = {name: json.loads(text) for name, text in TABLES.schemas().items()}
+    assert sorted(schemas) == ["case.schema.json", "report.schema.json"]
+    assert all(schema["$id"] == f"{url}/en/latest/{name}" for name, schema in schemas.items())
+
+
 # ------------------------------------------------------------------------------------------- what is shown, can be typed
 
 
