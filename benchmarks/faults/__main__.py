@@ -15,7 +15,11 @@ def main() -> int:
     parser.add_argument("--only", metavar="F1,F2", help="these lines alone")
     parser.add_argument("--seed", type=int, default=0, help="of the random moments (default: 0)")
     given = parser.parse_args()
-    names = [name.strip() for name in given.only.split(",")] if given.only else sorted(LINES, key=lambda name: int(name[1:]))
+    names = (
+        [name.strip() for name in given.only.split(",")]
+        if given.only
+        else sorted(LINES, key=lambda name: int(name[1:]))
+    )
     unknown = [name for name in names if name not in LINES]
     if unknown:
         parser.error(f"--only {given.only}: no line {', '.join(unknown)}; choose from {', '.join(LINES)}")

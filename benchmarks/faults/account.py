@@ -118,7 +118,11 @@ class Account:
             if key not in now or (now[key] != data and b'"outcome":"error"' not in data):
                 self.totals.lost += 1
                 problems.append(f"lost: {key} {'is gone' if key not in now else 'has changed'}")
-            elif now[key] == data and b'"outcome":"error"' not in data and starts[key.partition("/")[2]] > self.bought[key]:
+            elif (
+                now[key] == data
+                and b'"outcome":"error"' not in data
+                and starts[key.partition("/")[2]] > self.bought[key]
+            ):
                 self.totals.twice += 1
                 problems.append(f"bought again: {key}")
         self.see()

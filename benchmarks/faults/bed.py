@@ -13,7 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-PYTEST = (sys.executable, "-m", "pytest", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:syrupy")
+PYTEST = (
+    sys.executable,
+    "-m",
+    "pytest",
+    "-p",
+    "no:randomly",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:hypothesispytest",
+    "-p",
+    "no:syrupy",
+)
 PATIENCE = 120.0
 """Seconds after which a run counts as hung: this machine may be busy with other things."""
 
@@ -83,8 +95,9 @@ class Session:
 
 
 def _listen() -> None:
-    """Hear Ctrl-C in the child although the board may run in the background, where it is ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Hear signals in the child although the board may run in the background, where some are ignored."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Bed:
@@ -164,6 +177,11 @@ class Bed:
         self._sessions += 1
         output = self.folder / f"said-{self._sessions}"
         return Session((*before, *PYTEST, *args), self.path, self.env | dict(env or {}), output)
+
+    def command(self, argv: Sequence[str]) -> Session:
+        """Start another command in the project."""
+        self._sessions += 1
+        return Session(argv, self.path, self.env, self.folder / f"said-{self._sessions}")
 
     def run(self, *args: str, **more: Any) -> Session:
         """Run pytest to its end."""

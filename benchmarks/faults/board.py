@@ -147,7 +147,9 @@ class Sheet:
         self.results.append(result)
         head = f"{result.id:<4} {result.fault:<28} {result.totals.points:>5} points  {result.state:<7} {result.seconds:6.0f} s"
         more = "" if result.state == "red" else f"  {'; '.join(result.why)}" if result.why else ""
-        return head + more + "".join(f"\n       {why[:600]}" for why in (result.why[:12] if result.state == "red" else ()))
+        return (
+            head + more + "".join(f"\n       {why[:600]}" for why in (result.why[:12] if result.state == "red" else ()))
+        )
 
     def foot(self) -> str:
         """Return the totals."""

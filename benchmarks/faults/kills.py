@@ -30,7 +30,9 @@ def worker_killed(desk: Desk) -> None:
 def _one_session(desk: Desk, mode: str, kills: int) -> int:
     bed = desk.bed(cases=4, agent="sleep 0.3")
     account = desk.account(bed)
-    session = bed.start("-n2", *(("--dist", mode) if mode else ()), "--trials", "12", "--max-worker-restart", "1000", "-q")
+    session = bed.start(
+        "-n2", *(("--dist", mode) if mode else ()), "--trials", "12", "--max-worker-restart", "1000", "-q"
+    )
     killed = 0
     for _ in range(kills):
         # A moment counts from the first trial on: before it there is nothing to lose, and xdist gives up early.
@@ -114,7 +116,9 @@ def _one_run(desk: Desk, mode: tuple[str, ...], kills: int) -> int:
             session.signal(signal.SIGKILL)
         session.process.wait()
         problems = account.settle(session) + account.cleared()
-        desk.point(f"{' '.join(mode)} killed {moment:.2f} s after its {'start' if early else 'first trial'}", problems, session)
+        desk.point(
+            f"{' '.join(mode)} killed {moment:.2f} s after its {'start' if early else 'first trial'}", problems, session
+        )
         done += 1
     account.see()
     session = bed.run(*mode, "--trials", "10", "-q", *_resume(bed))
@@ -125,7 +129,9 @@ def _one_run(desk: Desk, mode: tuple[str, ...], kills: int) -> int:
         problems += desk.expect(counts["passed"] == 40, f"in the end: {counts}")
         before = bed.starts().total()
         again = bed.run(*mode, "--trials", "10", "-q", *_resume(bed))
-        problems += desk.expect(again.process.returncode == 0, f"resuming a finished run ended with {again.process.returncode}")
+        problems += desk.expect(
+            again.process.returncode == 0, f"resuming a finished run ended with {again.process.returncode}"
+        )
         problems += desk.expect(bed.starts().total() == before, "resuming a finished run started agents")
     desk.totals.points -= 1
     desk.point("resumed to the end", problems, session)

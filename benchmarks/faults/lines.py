@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import kills, signals
+from . import crashes, kills, signals, storage
 
-__all__ = ["kills", "signals"]
+__all__ = ["crashes", "kills", "signals", "storage"]

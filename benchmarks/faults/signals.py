@@ -18,7 +18,9 @@ _LIMIT = 5.0
 
 def _running(bed: Bed, session: Session, trials: int = 2) -> None:
     """Wait until some trials are finished and one more runs."""
-    wait_for(lambda: not session.running or (len(bed.records()) >= trials and bed.starts().total() > len(bed.records())))
+    wait_for(
+        lambda: not session.running or (len(bed.records()) >= trials and bed.starts().total() > len(bed.records()))
+    )
 
 
 def _ended(desk: Desk, bed: Bed, session: Session, account: Account, wanted: tuple[int, ...]) -> list[str]:
@@ -70,7 +72,12 @@ def _head(desk: Desk, mode: str) -> None:
     reading, writing = os.pipe()
     with (bed.folder / "errors").open("wb") as errors:
         process = subprocess.Popen(
-            (*PYTEST, mode, "--trials", "6", "-v"), cwd=bed.path, env=bed.env, stdout=writing, stderr=errors, process_group=0
+            (*PYTEST, mode, "--trials", "6", "-v"),
+            cwd=bed.path,
+            env=bed.env,
+            stdout=writing,
+            stderr=errors,
+            process_group=0,
         )
     os.close(writing)
     os.read(reading, 100)
