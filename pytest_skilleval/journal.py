@@ -13,6 +13,7 @@ A file is `{"checksum": "<sha256 of body>", "body": {...}}`; the body's text is 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -171,7 +172,13 @@ class Journal:
         return intent.attempt if intent is not None else 1
 
     def write_intent(self, intent: Intent) -> Path:
-        """Say that a trial is about to start, and return its folder."""
+        """Say that a trial is about to start, and return its folder.
+
+        Raises:
+            OSError: It cannot be written, or the run folder is gone.
+        """
+        if not self.run_folder.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "the run folder is gone", str(self.run_folder))
         folder = self.folder(TrialId(intent.lane, intent.case, intent.condition, intent.trial))
         if intent.attempt == 1:
             _make_folder(folder)

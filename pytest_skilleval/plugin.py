@@ -421,6 +421,8 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
         controller.announce(config)
         status = controller.exit_status(int(session.exitstatus), red=config.stash[TALLY].red)
         session.exitstatus = status if stopping is None else stopping.exit_status or status
+    elif config.stash[TALLY].home:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED  # what ran has left no trace: see the summary
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -430,6 +432,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         from pytest_skilleval.reports import closing
 
         closing.write(terminalreporter, controller.judge(), controller.paths, controller.problems)
+    elif config.stash[TALLY].home:
+        folder = config.stash[SETTINGS].output / config.stash[HANDOVER]["run"]
+        terminalreporter.write_line(f"{folder}: the run folder is gone, and with it every result", red=True)
     elif config.option.collectonly and COLLECTED in config.stash:
         from pytest_skilleval.reports import opening
 
