@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .intervals import ROUNDING, normal_quantile
-from .permutation import RELABELLINGS, SEED, Relabellings, relabellings
+from .permutation import RELABELLINGS, SEED, Relabellings, product, relabellings
 
 __all__ = ["MetricTest", "StratifiedTest", "Stratum", "stratified_test"]
 
@@ -222,7 +222,7 @@ def _tables(strata: Sequence[_Weighted], dealt: Relabellings, rng: np.random.Gen
     trials = np.array([w.stratum.base + w.stratum.cand for w in strata])
     if rng is not None and not dealt.complete:
         trials = np.stack([rng.permutation(t) for t in trials])
-    return np.stack([np.ascontiguousarray(trials[:, :, metric]) @ dealt.weights for metric in (SCORE, PASS)], axis=1)
+    return np.stack([product(trials[:, :, metric].copy(), dealt.weights) for metric in (SCORE, PASS)], axis=1)
 
 
 def _mirrored(table: Floats) -> Floats:
