@@ -18,6 +18,8 @@ RESAMPLES = 10_000
 SEED = 42
 CELLS = 2_000_000
 """Random numbers made at once: 16 MB."""
+FEW = 255
+"""Pairs up to which the resampled indices are kept: 2.5 MB at most."""
 
 
 class PairedBootstrap(NamedTuple):
@@ -43,18 +45,18 @@ def mulberry32(seed: int, n: int, start: int = 0) -> NDArray[np.float64]:
     return mixed / 2.0**32
 
 
-def _picks(pairs: int, resamples: int, seed: int) -> Iterator[NDArray[np.intp]]:
+def _picks(pairs: int, resamples: int, seed: int) -> Iterator[NDArray[np.uint32]]:
     """Indices of the resampled pairs, some resamples at a time, in the order in which the generator gives them."""
     step = max(1, CELLS // pairs)
     for start in range(0, resamples, step):
         rows = min(step, resamples - start)
-        yield np.floor(mulberry32(seed, rows * pairs, start * pairs) * pairs).astype(np.intp).reshape(rows, pairs)
+        yield np.floor(mulberry32(seed, rows * pairs, start * pairs) * pairs).astype(np.uint32).reshape(rows, pairs)
 
 
-@lru_cache(maxsize=16)
-def _small_picks(pairs: int, resamples: int, seed: int) -> NDArray[np.intp]:
+@lru_cache(maxsize=8)
+def _few_picks(pairs: int, resamples: int, seed: int) -> NDArray[np.uint8]:
     """All indices at once: each group with as many trials draws the same ones."""
-    return np.concatenate(list(_picks(pairs, resamples, seed)))
+    return np.concatenate([rows.astype(np.uint8) for rows in _picks(pairs, resamples, seed)])
 
 
 def paired_bootstrap(
@@ -81,7 +83,7 @@ def paired_bootstrap(
     delta, left_out = mean(differences.tolist()), abs(len(base) - len(cand))
     if pairs < 2:
         return PairedBootstrap(delta, Interval(delta, delta), pairs, left_out)
-    picks = [_small_picks(pairs, resamples, seed)] if pairs <= 20 else _picks(pairs, resamples, seed)
+    picks = [_few_picks(pairs, resamples, seed)] if pairs <= FEW else _picks(pairs, resamples, seed)
     means = np.concatenate([differences.take(rows).mean(axis=1) for rows in picks])
     means.sort()
     return PairedBootstrap(delta, Interval(_quantile(means, 0.025), _quantile(means, 0.975)), pairs, left_out)
