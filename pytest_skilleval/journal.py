@@ -103,7 +103,7 @@ def _make_folder(folder: Path) -> None:
     _make_folder(folder.parent)
     with contextlib.suppress(FileExistsError):
         folder.mkdir()
-    _sync_folder(folder.parent)
+    _sync_folder(str(folder.parent))
 
 
 def write_sealed(path: Path, body: dict[str, Any]) -> None:
@@ -271,7 +271,7 @@ def claim_run(folder: Path, plan: Plan) -> None:
                 f"{folder}: another session holds this run folder; start again for a folder of your own"
             ) from None
         return
-    _sync_folder(folder.parent)
+    _sync_folder(str(folder.parent))
     (folder / "trials").mkdir()
     write_plan(folder, plan)
 
@@ -284,11 +284,15 @@ def hold(folder: Path) -> int:
 
 
 def is_held(folder: Path) -> bool:
-    """Tell whether some process works on a run now."""
-    if not (folder / "lock").exists():
+    """Tell whether some process works on a run now, or is about to."""
+    return any(_is_locked(folder, name) for name in ("lock", "owner"))
+
+
+def _is_locked(folder: Path, name: str) -> bool:
+    if not (folder / name).exists():
         return False
     try:
-        descriptor = _lock_file(folder)
+        descriptor = _lock_file(folder, name)
     except OSError:
         return False
     try:
@@ -301,32 +305,49 @@ def is_held(folder: Path) -> bool:
 
 
 def take_over(folder: Path, *, patience: float = 15.0) -> int:
-    """Wait until no process works on a run any more, then hold it.
+    """Wait until no process works on a run any more, and keep others from taking it over.
+
+    Two sessions may try at once: the one that owns the run waits for what is left of a killed one, the other for it.
 
     Args:
         folder: The run folder.
         patience: Seconds; the workers of a killed session need a few to notice and stop.
 
+    Returns:
+        A descriptor: the run is owned until it is closed, or this process dies.
+
     Raises:
         RunFolderMistake: Somebody still works on it.
     """
-    descriptor = _lock_file(folder)
     deadline = time.monotonic() + patience
+    owner = _lock_file(folder, "owner")
+    try:
+        _lock_alone(owner, folder, deadline)
+        lock = _lock_file(folder)
+        try:
+            _lock_alone(lock, folder, deadline)
+        finally:
+            os.close(lock)
+    except BaseException:
+        os.close(owner)
+        raise
+    return owner
+
+
+def _lock_alone(descriptor: int, folder: Path, deadline: float) -> None:
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                os.close(descriptor)
                 raise RunFolderMistake(f"{folder}: another session works on this run; wait for it or stop it") from None
             time.sleep(0.1)
         else:
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
-            return descriptor
+            return
 
 
-def _lock_file(folder: Path) -> int:
-    return os.open(folder / "lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC, 0o644)
+def _lock_file(folder: Path, name: str = "lock") -> int:
+    return os.open(folder / name, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC, 0o644)
 
 
 def _wait_for_plan(folder: Path) -> Plan:
