@@ -201,7 +201,8 @@ class Bed:
 
     @property
     def last_run(self) -> Path:
-        return self.run_folders()[-1]
+        """The newest of them; a path that is not there when there is none."""
+        return (self.run_folders() or [self.output / "none"])[-1]
 
     def records(self) -> dict[str, bytes]:
         """Return the bytes of each finished trial's record, by run and trial folder."""

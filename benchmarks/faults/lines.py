@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import crashes, kills, signals, storage
+from . import crashes, crowd, kills, signals, storage
 
-__all__ = ["crashes", "kills", "signals", "storage"]
+__all__ = ["crashes", "crowd", "kills", "signals", "storage"]
