@@ -186,7 +186,7 @@ def test_runs_of_two_judges_are_not_comparable(project: Project) -> None:
 
 
 def test_what_a_judge_costs_counts_for_the_budget(project: Project) -> None:
-    result = judged(project, [YES], "--trials", "4", "--skilleval-budget", "usd=0.5")
+    result = judged(project, [YES], "--trials", "4", "--skilleval-budget", "tokens=220")
     assert result.ret == 2
     assert project.outcomes() == {"passed": 2, "missing": 2}
 
