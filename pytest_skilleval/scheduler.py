@@ -83,7 +83,9 @@ class CapScheduler:
         self._known = known
         self._collected: dict[Any, list[str]] = {}
         self._running: dict[Any, int | None] = {}
-        self._tickets: dict[str, int] = {}
+        self._tickets: dict[str, tuple[int, int]] = {}
+        """Node id of what was handed out to its ticket and index."""
+        self._holding: set[int] = set()
         self._work: list[Work] = []
         self._queues: dict[tuple[str, ...], list[tuple[float, int]]] = {}
         self._waiting: dict[str, float] = defaultdict(float)
@@ -140,7 +142,7 @@ class CapScheduler:
         """Learn that a worker has finished an item."""
         if self.collection is None or item_index >= len(self.collection):
             return  # the idle item
-        self.caps.release(self._work[item_index].resources)
+        self._let_go(item_index)
         self._running[node] = None
         self._hand_out()
 
@@ -160,23 +162,31 @@ class CapScheduler:
         self._collected.pop(node, None)
         if item is None or self.collection is None:
             return None
-        self.caps.release(self._work[item].resources)
+        self._let_go(item)
         self._hand_out()
         return self.collection[item]
 
     # ------------------------------------------------------------------------------------------------ rate limits
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Hear whether a trial's provider refused it for coming too often; other errors of a server cut nothing."""
+        """Give back what a trial held once its record is home, and hear whether its provider refused it.
+
+        The agent is proven dead by then; its worker still tidies up. Other errors of a server than a rate limit cut
+        nothing.
+        """
         text = getattr(report, REPORT_KEY, None)
-        if text is None or (ticket := self._tickets.pop(report.nodeid, None)) is None:
+        if text is None or (found := self._tickets.pop(report.nodeid, None)) is None:
             return
+        ticket, index = found
         short = json.loads(text)
         name = short.get("resource")
         if name is not None and short.get("rate_limited"):
             self.caps.refused(name, ticket)
         elif name is not None and short["error"] is None:
             self.caps.answered(name, ticket)
+        self._let_go(index)
+        if not report.failed:  # a failed one may be the session's last: `-x`
+            self._hand_out()
 
     def held_back(self) -> dict[str, int]:
         """Return how many items each full resource keeps from starting although a worker is free."""
@@ -244,6 +254,11 @@ class CapScheduler:
             self._waiting[name] -= work.seconds
         return index
 
+    def _let_go(self, index: int) -> None:
+        if index in self._holding:
+            self._holding.discard(index)
+            self.caps.release(self._work[index].resources)
+
     def _hand_out(self) -> None:
         if self.collection is None:
             return
@@ -254,7 +269,8 @@ class CapScheduler:
             if index is None:
                 return
             self._running[node] = index
-            self._tickets[self.collection[index]] = self.caps.take(self._work[index].resources)
+            self._holding.add(index)
+            self._tickets[self.collection[index]] = self.caps.take(self._work[index].resources), index
             node.send_runtest_some([index, len(self.collection)])
 
 

@@ -78,7 +78,7 @@ def test_a_provider_without_a_cap_gets_one_for_as_long_as_it_refuses() -> None:
 
 def reported(item: str, **short: Any) -> Any:
     text = json.dumps({"error": None, "rate_limited": 0, "resource": CLAUDE} | short)
-    return SimpleNamespace(nodeid=item, skilleval=text)
+    return SimpleNamespace(nodeid=item, skilleval=text, failed=short.get("error") is not None)
 
 
 def test_the_scheduler_starts_fewer_after_a_rate_limit_and_as_many_after_a_server_error() -> None:
@@ -166,3 +166,20 @@ def test_a_rate_limit_is_waited_out_cuts_the_cap_and_is_in_the_report(project: P
     cut = report["timing"]["caps"][0]
     assert (cut["resource"], cut["cap"], cut["why"]) == ("provider:limited", 1, "rate limit")
     assert not list(project.path.glob(".skilleval/runs/*/halts/*/waiting/*"))
+
+
+def test_a_cap_is_free_when_the_record_is_home_and_given_back_once() -> None:
+    world = World([1.0] * 3, [(CLAUDE,)] * 3, workers=3, caps={CLAUDE: 1})
+    for worker in world.workers:
+        world.join(worker)
+    assert len(world.starts) == 1
+    world.scheduler.pytest_runtest_logreport(reported("item-0"))
+    assert [start.index for start in world.starts] == [0, 1], "its worker still tidies up, another starts"
+    world.scheduler.pytest_runtest_logreport(reported("item-0"))
+    world.step()
+    assert len(world.starts) == 2, "the cap was given back twice"
+    assert world.scheduler.caps.in_use[CLAUDE] == 1
+    dead = next(worker for worker in world.workers if worker.item == 1)
+    world.scheduler.pytest_runtest_logreport(reported("item-1"))
+    world.replace(dead)
+    assert world.scheduler.caps.in_use[CLAUDE] == 1, "item-2 alone holds it"
