@@ -95,7 +95,7 @@ class _Law(NamedTuple):
     """Probability of a statistic as extreme as the block or more."""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def relabellings(t1: int, t2: int, limit: int = RELABELLINGS, seed: int = SEED) -> Relabellings:
     """All C(T1 + T2, T2) relabellings of two runs when there are at most `limit`, else `limit` random ones.
 
