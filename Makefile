@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: eval test lint docs dist bench calibrate faults e2e clean
+.PHONY: eval test lint docs dist bench calibrate faults browser stress e2e clean
 
 eval: .venv/ready            ## run the main job on the simulated agent
 	$(BIN)/pytest --skilleval-lane=execution -n 8 --trials 5
@@ -38,6 +38,9 @@ browser: .venv/ready         ## report.html in a headless Chromium (Debian: chro
 	$(BIN)/python -m pip install --quiet --group browser
 	npm install --silent --prefix .cache/browser axe-core
 	$(BIN)/pytest tests -m browser -p no:cacheprovider
+
+stress: .venv/ready          ## all lanes on eight workers, 20 times: what trials leave never mixes (minutes)
+	SKILLEVAL_STRESS=20 $(BIN)/pytest tests/test_stress.py -p no:cacheprovider
 
 e2e: .venv/ready             ## the real agent CLIs against a loopback model (npm, minutes)
 	SKILLEVAL_E2E=1 $(BIN)/pytest tests/e2e -p no:cacheprovider
