@@ -28,6 +28,7 @@ COMMANDS = {
     "report": ("report", "Show a run again, or write a report of it in another format"),
     "rebuild": ("rebuild", "Judge a run anew from its journal alone and write its reports"),
     "compare": ("compare", "Compare a run with a baseline: improved, regressed or inconclusive"),
+    "lifts": ("lifts", "Put what the skill changes for several providers side by side, and pool it"),
     "noise": ("noise", "Measure how often trials disagree, within two runs and between them"),
     "plan": ("plan", "Tell how many trials or cases a comparison needs to find a change"),
     "merge": ("merge", "Make one run of shards, or of repeats of the same trials"),

@@ -28,7 +28,20 @@ from pytest_skilleval.stats.summary import summarise_group, summarise_lane_score
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["Group", "Trials", "judge", "lane_summaries", "lifts", "noise", "order", "readings", "routing", "summarise"]
+__all__ = [
+    "PAIRS",
+    "Group",
+    "Trials",
+    "judge",
+    "lane_summaries",
+    "lifts",
+    "noise",
+    "order",
+    "paired",
+    "readings",
+    "routing",
+    "summarise",
+]
 
 GroupKey = tuple[str, str, str]
 
@@ -186,8 +199,31 @@ def _lane(lane: str, condition: str, groups: list[Group]) -> LaneSummary:
 
 # ------------------------------------------------------------------------------------------------------- lifts
 
-_PAIRS = {"realised": ("none", "self-load"), "oracle": ("none", "preloaded"), "stale_harm": ("stale", "none")}
+PAIRS = {
+    "realised": ("none", "self-load"),
+    "oracle": ("none", "preloaded"),
+    "stale_harm": ("stale", "none"),
+    "routing_gap": ("self-load", "preloaded"),
+}
 """Metric to (without, with): its value is with - without."""
+
+
+def paired(groups: Trials, lane: str, metric: str, of: str) -> dict[str, tuple[float, float]]:
+    """Return the two values, without and with, of each case of a lane that was measured under both conditions.
+
+    Args:
+        groups: What came back.
+        lane: The lane.
+        metric: One of `PAIRS`.
+        of: `score`, over the components that apply in both, or `pass_rate`.
+    """
+    value = _shared_scores if of == "score" else _pass_rates
+    first, second = PAIRS[metric]
+    return {
+        case: value(groups[lane, case, first], groups[lane, case, second])
+        for case in sorted({case for one, case, _ in groups if one == lane})
+        if _measured(groups, lane, case, first) and _measured(groups, lane, case, second)
+    }
 
 
 def lifts(groups: Trials) -> list[Lift]:
@@ -207,27 +243,23 @@ def _lane_lifts(
     groups: Trials,
     value: Callable[[Group, Group], tuple[float, float]],
 ) -> list[Lift]:
-    def both(first: str, second: str) -> tuple[list[float], list[float]]:
-        pairs = [
-            value(groups[lane, case, first], groups[lane, case, second])
-            for case in cases
-            if _measured(groups, lane, case, first) and _measured(groups, lane, case, second)
-        ]
+    def both(metric: str) -> tuple[list[float], list[float]]:
+        pairs = paired(groups, lane, metric, of).values()
         return [one for one, _ in pairs], [two for _, two in pairs]
 
     def line(metric: str, number: lift_numbers.LiftNumber) -> Lift:
         return Lift(lane=lane, metric=metric, of=of, **number)
 
     found: list[Lift] = []
-    for metric, (first, second) in _PAIRS.items():
-        without, with_ = both(first, second)
+    for metric in ("realised", "oracle", "stale_harm"):
+        without, with_ = both(metric)
         if without:
             found.append(line(metric, lift_numbers.lift(without, with_)))
-    none, self_load = both("none", "self-load")
+    none, self_load = both("realised")
     if none:
         found.append(line("regression_rate", lift_numbers.regression_rate(none, self_load)))
         found.append(line("unlock_rate", lift_numbers.unlock_rate(none, self_load)))
-    loaded, preloaded = both("self-load", "preloaded")
+    loaded, preloaded = both("routing_gap")
     if loaded:
         found.append(line("routing_gap", lift_numbers.lift(loaded, preloaded)))
     complete = [
