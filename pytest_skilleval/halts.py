@@ -81,7 +81,8 @@ class Halts:
         folder: The session's own below the run folder.
         worker: The name of this process.
         budget: Limits of the whole session.
-        began: When the session began, by `time.time`: workers start at different moments.
+        began: When the session began: workers start at different moments. By `time.monotonic`, which all processes of a
+            machine share, so that no step of the clock ends a run.
         decisions: Group to when its gate is decided; empty without early stopping.
     """
 
@@ -113,7 +114,7 @@ class Halts:
 
     def _over_budget(self) -> tuple[Outcome, str] | None:
         budget = self._budget
-        if budget.seconds is not None and time.time() - self._began >= budget.seconds:
+        if budget.seconds is not None and time.monotonic() - self._began >= budget.seconds:
             return Outcome.MISSING, f"not run: budget: time={budget.seconds:g}s is over"
         if budget.usd is None and budget.tokens is None:
             return None

@@ -85,7 +85,7 @@ def _stream_events(config: pytest.Config, settings: Settings) -> None:
 def _new_run() -> dict[str, Any]:
     """Return a run id that sorts by time and is unique, and a token that tells our folder from a neighbour's."""
     run = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.urandom(2).hex()}"
-    return {"run": run, "token": os.urandom(8).hex(), "began": time.time(), "info": None} | {
+    return {"run": run, "token": os.urandom(8).hex(), "began": time.monotonic(), "info": None} | {
         "decisions": [],
         "scheduled": False,
     }

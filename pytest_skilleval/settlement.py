@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["Course", "settle"]
 
 _ANSWER_CHARS = 20_000
+_CLOCK_STEP = 2.0
+"""Seconds; a clock that is merely corrected in the background drifts less."""
 _ARTIFACT_KINDS = ("screenshot", "recording", "video")
 
 
@@ -122,7 +124,7 @@ def settle(
         stderr=course.files.get("stderr"),
         artifacts=course.artifacts,
         final_text=clean(transcript.final_text[:_ANSWER_CHARS]),
-        notes=tuple(clean(note) for note in course.notes),
+        notes=tuple(clean(note) for note in (*course.notes, *_clock_step(course))),
         extra=case.extra,
         timing=TrialTiming(
             started=course.started,
@@ -137,6 +139,14 @@ def settle(
             session_id=transcript.session_id,
         ),
     )
+
+
+def _clock_step(course: Course) -> list[str]:
+    """Say that the clock was set meanwhile: the times that are shown are off then, the durations are not."""
+    step = time.time() - course.started - (time.monotonic() - course.clock)
+    if abs(step) < _CLOCK_STEP:
+        return []
+    return [f"the clock stepped by {step:+.0f} s meanwhile (or the machine slept): durations are by a monotonic clock"]
 
 
 def _outcome(course: Course, case: Case, exception: BaseException | None) -> tuple[Outcome, str, TrialError | None]:

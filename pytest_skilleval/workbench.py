@@ -48,7 +48,7 @@ class Workbench:
         token: Shared by all processes of the session; tells our run folder from a neighbour's.
         worker: The name of this process, such as `gw0` or `main`.
         info: What another process of the session has detected of the provider, or None to detect it here.
-        began: When the session began, by `time.time`; now, where that is not known.
+        began: When the session began, by `time.monotonic`; now, where that is not known.
         providers: Further providers from hooks.
         conditions: Further conditions from hooks.
     """
@@ -84,7 +84,7 @@ class Workbench:
         self.warnings: tuple[str, ...] = ()
         self._providers = providers or {}
         self._info = info
-        self._began = began or time.time()
+        self._began = began or time.monotonic()
         self._stale: dict[tuple[str, str], Skill | None] = {}
         self._check_names()
         parse_budget(settings.budget)
