@@ -240,6 +240,7 @@ class Trial:
                 reason=ended.reason,
                 message=ended.message,
                 duration_s=ended.duration,
+                signal=ended.signal,
             )
         stage.look()
         course.answer = Answer(*provider.read(ask, output))

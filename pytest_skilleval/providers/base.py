@@ -98,6 +98,8 @@ class ProcessOutput:
     """exited, timeout, cancelled, quota, lingered or spawn_failed."""
     message: str = ""
     duration_s: float = 0.0
+    signal: int | None = None
+    """The signal that ended it; 9 is also what the kernel sends when memory runs out."""
 
 
 class Answer(NamedTuple):

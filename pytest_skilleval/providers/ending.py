@@ -47,7 +47,8 @@ def ended_badly(output: ProcessOutput, timeout: float) -> TrialError | None:
         case "cancelled":
             return TrialError(error_class=ErrorClass.NO_RESULT, message=f"stopped because the run was stopped{because}")
     if output.exit_status is None and output.reason != "lingered":
-        return TrialError(error_class=ErrorClass.NO_RESULT, message=f"ended by a signal{because}")
+        what = "ended by a signal" if output.signal is None else f"killed by signal {output.signal}"
+        return TrialError(error_class=ErrorClass.NO_RESULT, message=f"{what}{because}")
     return None
 
 
