@@ -77,10 +77,12 @@ class Evals:
 
     def _load(self, path: Path) -> list[Case]:
         bench = self.bench
-        if self._may_be_anything(path) and case_files.sniff(path).kind is None:
-            return []
         found = case_files.load_cases(
-            path, root=bench.settings.rootpath, conditions=bench.conditions, anti_patterns=BUILT_IN
+            path,
+            root=bench.settings.rootpath,
+            conditions=bench.conditions,
+            anti_patterns=BUILT_IN,
+            others="skip" if self._may_be_anything(path) else "refuse",
         )
         bench.notes.update(dict.fromkeys(found.notes))
         if found.skill_root is not None:
@@ -91,6 +93,13 @@ class Evals:
         """Tell whether a file is JSON in somebody's `evals` folder: only what the user named must be cases."""
         lane = case_files.lane_of(path, self.bench.settings.rootpath)
         return path not in self.named and path.suffix == ".json" and lane is None
+
+    def names(self) -> list[str]:
+        """Return the markers that the cases read so far will bear."""
+        found = {
+            name: None for case in self.selected() for name in (case.lane.value, case.spec.category, case.spec.skill)
+        }
+        return [*found, *self.bench.conditions]
 
     def selected(self) -> list[Case]:
         """Return the cases of all files that were read, as far as they are asked for."""
@@ -240,10 +249,16 @@ class CaseFile(pytest.Module):
     """A case file: a Module, so that module-scoped fixtures have their node."""
 
     obj = None
+    fixtures: Any = None
+    """What pytest found of the trials' fixtures: most of the cost of an item, and the same for all of a file."""
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """Return a node for each case."""
         evals = self.config.stash[EVALS]
+        if _MARKS not in self.config.stash:
+            # All at once: naming a marker that pytest has not seen makes it read all registered ones again.
+            self.config.stash[_MARKS] = {}
+            _register(self.config, evals.names())
         try:
             return [CaseNode.of(self, case) for case in evals.cases(self.path)]
         except UserMistake as mistake:
@@ -268,11 +283,11 @@ class CaseNode(pytest.Class):
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """Return an item for each condition and trial."""
         evals = self.config.stash[EVALS]
-        info: Any = None
+        file = self.parent
+        assert isinstance(file, CaseFile)  # noqa: S101 - made by it
         for work in evals.work(self.case):
-            item = TrialItem.of(self, work, info)
-            # Looking up fixtures is most of the cost of an item, and the same for all trials.
-            info = item._fixtureinfo  # noqa: SLF001 - the public argument `fixtureinfo` takes just this
+            item = TrialItem.of(self, work, file.fixtures)
+            file.fixtures = item._fixtureinfo  # noqa: SLF001 - the public argument `fixtureinfo` takes just this
             yield item
 
     def newinstance(self) -> None:
@@ -317,7 +332,7 @@ class TrialItem(pytest.Function):
 def _adopt(item: pytest.Item, work: WorkItem) -> None:
     item.stash[WORK] = work
     item.add_marker(
-        pytest.mark.skilleval(
+        _known(item, "skilleval")(
             lane=work.id.lane,
             case=work.id.case,
             condition=work.id.condition,
@@ -335,14 +350,25 @@ def _mark(node: pytest.Collector | pytest.Item, name: str) -> None:
     """Add a plain marker, registered first since pytest's strict mode refuses others."""
     if not re.fullmatch(r"[\w-]+", name):
         return
-    known = node.config.stash.setdefault(_MARKS, set())
+    if name not in node.config.stash.setdefault(_MARKS, {}):
+        _register(node.config, [name])
+    node.add_marker(_known(node, name))
+
+
+def _register(config: pytest.Config, names: Iterable[str]) -> None:
+    for name in names:
+        config.addinivalue_line("markers", f"{name}: evals with this lane, condition, category or skill")
+
+
+def _known(node: pytest.Collector | pytest.Item, name: str) -> pytest.MarkDecorator:
+    """Return a marker, kept: pytest looks through all registered markers whenever one is named."""
+    known = node.config.stash.setdefault(_MARKS, {})
     if name not in known:
-        known.add(name)
-        node.config.addinivalue_line("markers", f"{name}: evals with this lane, condition, category or skill")
-    node.add_marker(getattr(pytest.mark, name))
+        known[name] = getattr(pytest.mark, name)
+    return known[name]
 
 
-_MARKS: pytest.StashKey[set[str]] = pytest.StashKey()
+_MARKS: pytest.StashKey[dict[str, pytest.MarkDecorator]] = pytest.StashKey()
 
 
 # ------------------------------------------------------------------------------------------------ Python cases

@@ -75,6 +75,7 @@ def load_cases(
     lane: Lane | None = None,
     conditions: Collection[str] | None = None,
     anti_patterns: Collection[str] | None = None,
+    others: Literal["refuse", "skip"] = "refuse",
 ) -> CasesOfFile:
     """Read a file of any kind that may hold cases.
 
@@ -84,6 +85,7 @@ def load_cases(
         lane: The same.
         conditions: The same.
         anti_patterns: The same.
+        others: Whether a file that holds something else is a mistake, or no cases.
 
     Raises:
         CaseMistake: It is none of them, with the reason; or with file, line and key of the first thing that is wrong.
@@ -95,6 +97,8 @@ def load_cases(
     with collector_held():
         document = None if is_ours else read_document(path, name=name, strict=False)
         found = Sniffed("case", "by its place") if document is None else _sniff(document.data)
+        if found.kind is None and others == "skip":
+            return CasesOfFile("case", [], [], None)
         if found.kind is None:
             raise CaseMistake(name, None, "", found.reason)
         if document is not None and found.kind != "case":
