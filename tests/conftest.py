@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,13 +50,10 @@ class Project:
 
     def run(self, *args: str, env: dict[str, str] | None = None) -> pytest.RunResult:
         """Run pytest in a process of its own."""
-        for key, value in (env or {}).items():
-            os.environ[key] = value
-        try:
+        with pytest.MonkeyPatch.context() as patch:
+            for key, value in (env or {}).items():
+                patch.setenv(key, value)
             return self.pytester.runpytest_subprocess(*self.mode, "-p", "no:randomly", *args)
-        finally:
-            for key in env or {}:
-                os.environ.pop(key, None)
 
     def report(self) -> dict[str, Any]:
         """Read the newest run's report.json."""
