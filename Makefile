@@ -32,7 +32,7 @@ calibrate: .venv/ready       ## measured error rates and power of the verdicts (
 	$(BIN)/python benchmarks/calibrate.py
 
 faults: .venv/ready          ## the fault scoreboard, in full (an hour)
-	$(BIN)/python benchmarks/faults.py --full
+	$(BIN)/python -m benchmarks.faults --full
 
 browser: .venv/ready         ## report.html in a headless Chromium (Debian: chromium, chromium-driver)
 	$(BIN)/python -m pip install --quiet --group browser

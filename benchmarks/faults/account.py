@@ -58,9 +58,11 @@ class Account:
         """Take in what is finished now; call it whenever a fault is about to strike, and afterwards."""
         starts = self.bed.starts()
         for key, data in self.bed.records().items():
+            if b'"outcome":"missing"' in data:
+                continue  # it was left out on purpose
             if key not in self.finished or self._may_change(key, data):
                 self.finished[key] = data
-                self.bought[key] = starts[key.partition("/")[2]]
+                self.bought[key] = starts[key]
 
     def _may_change(self, key: str, data: bytes) -> bool:
         """An error is no result: a resumed run replaces it."""
@@ -68,8 +70,7 @@ class Account:
 
     def settle(self, session: Session | None = None) -> list[str]:
         """Look at everything a fault may have broken; return what is wrong, a line each, and count it."""
-        problems = [*self._dead(session), *self._whole(), *self._kept(), *self._judged(session)]
-        return problems
+        return [*self._dead(session), *self._whole(), *self._kept(), *self._judged(session)]
 
     def _dead(self, session: Session | None) -> list[str]:
         """Nothing lives on."""
@@ -118,11 +119,7 @@ class Account:
             if key not in now or (now[key] != data and b'"outcome":"error"' not in data):
                 self.totals.lost += 1
                 problems.append(f"lost: {key} {'is gone' if key not in now else 'has changed'}")
-            elif (
-                now[key] == data
-                and b'"outcome":"error"' not in data
-                and starts[key.partition("/")[2]] > self.bought[key]
-            ):
+            elif now[key] == data and b'"outcome":"error"' not in data and starts[key] > self.bought[key]:
                 self.totals.twice += 1
                 problems.append(f"bought again: {key}")
         self.see()
@@ -140,7 +137,7 @@ class Account:
             problems += self._counted(folder, report)
         if session is not None and not session.running and self.bed.run_folders():
             missing = judge(self.bed.last_run).run.counts["missing"]
-            if missing and session.process.returncode == 0:
+            if missing and session.status == 0:
                 problems.append(f"exit status 0 although {missing} trials are missing")
         return problems
 

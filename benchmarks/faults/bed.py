@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -57,6 +58,7 @@ class Session:
                 preexec_fn=_listen,
             )
         self.pid = self.process.pid
+        self.hung = False
 
     @property
     def said(self) -> str:
@@ -82,15 +84,19 @@ class Session:
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
+            self.hung = True
             self.kill()
             return None
 
+    @property
+    def status(self) -> int | None:
+        """Its exit status; None when it hung."""
+        return None if self.hung else self.process.returncode
+
     def kill(self) -> None:
         """Kill it, its workers too."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             self.signal_group(signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.process.wait()
 
 
@@ -103,7 +109,7 @@ def _listen() -> None:
 class Bed:
     """A fresh project, with a temp directory of its own.
 
-    Its agents write one line for each start into a file outside their homes: the name of their trial's folder.
+    Its agents write one line for each start into a file outside their homes: the names of their run and trial.
 
     Args:
         folder: A new folder for all of it.
@@ -142,7 +148,7 @@ class Bed:
 
     def case(self, name: str, agent: str, *, then: str = "echo hello > out.txt", **more: Any) -> None:
         """Write a case whose agent always solves it."""
-        mark = f'echo "${{SKILLEVAL_HOME##*/}}" >> {self.marks}'
+        mark = f'run=${{SKILLEVAL_HOME%/*}}; echo "${{run##*/}}/${{SKILLEVAL_HOME##*/}}" >> {self.marks}'
         self.write(f"cases/execution/{name}.sh", f"{mark}\n{agent}\n{then}\n")
         case = {
             "prompt": "Write hello into out.txt.",
@@ -209,8 +215,9 @@ class Bed:
         return {f"{path.parts[-4]}/{path.parts[-2]}": path.read_bytes() for path in self.output.glob(_RECORDS)}
 
     def starts(self) -> Counter[str]:
-        """Return how often each trial's agent was started, by trial folder."""
-        return Counter(line.partition("-")[0] for line in self.marks.read_text().split())
+        """Return how often each trial's agent was started, by run and trial folder."""
+        places = (line.partition("/") for line in self.marks.read_text().split())
+        return Counter(f"{run}/{trial.partition('-')[0]}" for run, _, trial in places)
 
     def processes(self) -> dict[int, str]:
         """Return the living processes of its runs: pytest, workers, fork servers, supervisors, agents."""

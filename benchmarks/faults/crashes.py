@@ -26,7 +26,7 @@ def crash_anywhere(desk: Desk) -> None:
         bed = desk.bed(cases=1, agent=":")
         account = desk.account(bed)
         session = bed.run(*RUN, before=breaking(kind, str(number), "signal=SIGKILL"))
-        problems = desk.expect(session.process.returncode != 0, "it was not killed")
+        problems = desk.expect(session.status != 0, "it was not killed")
         account.see()
         problems += account.settle(session)
         again = bed.run(*(RESUME if bed.run_folders() else RUN))

@@ -142,7 +142,7 @@ def _same_id(desk: Desk, number: int) -> None:
     pair = [bed.start(mode, "--trials", "2", "-q") for mode in ("-n0", "-n2" if desk.full else "-n0")]
     statuses = sorted(str(session.wait()) for session in pair)
     problems = desk.expect(statuses.count("0") == 1, f"exit statuses {statuses}")
-    said = [session.said for session in pair if session.process.returncode != 0]
+    said = [session.said for session in pair if session.status != 0]
     problems += desk.expect(
         any("another session holds this run folder" in text for text in said), "it does not say why"
     )

@@ -83,8 +83,6 @@ def listed_run(
     bed = desk.bed(**more)
     log = bed.folder / "calls"
     session: Session = bed.run(*args, before=counting(log, kinds))
-    if session.process.returncode != 0:
-        raise CannotInject(
-            f"an unharmed run under strace ends with {session.process.returncode}: {session.said[-300:]}"
-        )
+    if session.status != 0:
+        raise CannotInject(f"an unharmed run under strace ends with {session.status}: {session.said[-300:]}")
     return bed, calls(log)

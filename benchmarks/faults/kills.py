@@ -58,7 +58,7 @@ def _one_session(desk: Desk, mode: str, kills: int) -> int:
         desk.remark("once more after xdist's internal error")
         session = bed.run("-n2", "--trials", "12", "-q", "--skilleval-resume")
         problems += account.settle(session) + account.cleared()
-        status = session.process.returncode
+        status = session.status
     if bed.run_folders() and not problems:
         problems += _died_once(bed, killed, status)
     desk.totals.points -= 1
@@ -123,15 +123,13 @@ def _one_run(desk: Desk, mode: tuple[str, ...], kills: int) -> int:
     account.see()
     session = bed.run(*mode, "--trials", "10", "-q", *_resume(bed))
     problems = account.settle(session) + account.cleared()
-    problems += desk.expect(session.process.returncode == 0, f"the last resume ended with {session.process.returncode}")
+    problems += desk.expect(session.status == 0, f"the last resume ended with {session.status}")
     if bed.run_folders():
         counts = bed.report()["run"]["counts"]
         problems += desk.expect(counts["passed"] == 40, f"in the end: {counts}")
         before = bed.starts().total()
         again = bed.run(*mode, "--trials", "10", "-q", *_resume(bed))
-        problems += desk.expect(
-            again.process.returncode == 0, f"resuming a finished run ended with {again.process.returncode}"
-        )
+        problems += desk.expect(again.status == 0, f"resuming a finished run ended with {again.status}")
         problems += desk.expect(bed.starts().total() == before, "resuming a finished run started agents")
     desk.totals.points -= 1
     desk.point("resumed to the end", problems, session)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import crashes, crowd, kills, signals, storage
+from . import agents, crashes, crowd, damage, kills, signals, size, storage, surroundings
 
-__all__ = ["crashes", "crowd", "kills", "signals", "storage"]
+__all__ = ["agents", "crashes", "crowd", "damage", "kills", "signals", "size", "storage", "surroundings"]

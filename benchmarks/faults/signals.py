@@ -29,7 +29,7 @@ def _ended(desk: Desk, bed: Bed, session: Session, account: Account, wanted: tup
     status = session.wait(60)
     took = time.monotonic() - told
     problems = desk.expect(status in wanted, f"exit status {status}, not {' or '.join(map(str, wanted))}")
-    problems += desk.expect(took <= _LIMIT + _patience(), f"ended after {took:.1f} s")
+    problems += desk.expect(took <= _LIMIT + patience(), f"ended after {took:.1f} s")
     problems += account.settle(session) + account.cleared()
     report = bed.last_run / "report.json"
     if not report.is_file():
@@ -42,7 +42,7 @@ def _ended(desk: Desk, bed: Bed, session: Session, account: Account, wanted: tup
     return problems
 
 
-def _patience() -> float:
+def patience() -> float:
     """Return seconds granted for a machine that has more to do than it has cores."""
     return max(0.0, os.getloadavg()[0] / (os.cpu_count() or 1) - 1.0) * 2.0
 

@@ -36,8 +36,8 @@ def mounted(*arguments: str) -> Iterator[None]:
 
 def _honest(desk: Desk, bed: Bed, session: Session, account: Account, *said: str) -> list[str]:
     """What a run must do when it cannot write: end, say so with a path, never call a trial passed that is not recorded."""
-    problems = desk.expect(session.process.returncode is not None, "the session hangs")
-    problems += desk.expect(session.process.returncode != 0, "exit status 0")
+    problems = desk.expect(session.status is not None, "the session hangs")
+    problems += desk.expect(session.status != 0, "exit status 0")
     problems += account.settle(session) + account.cleared()
     if said:
         problems += desk.expect(any(text in session.said for text in said), f"it says none of {said}")
@@ -65,9 +65,9 @@ def disk_full(desk: Desk) -> None:
         bed = desk.bed(cases=1, agent=":")
         account = desk.account(bed)
         session = bed.run(*full, before=breaking(kind, str(number), "error=ENOSPC"))
-        problems = desk.expect(session.process.returncode is not None, "the session hangs")
+        problems = desk.expect(session.status is not None, "the session hangs")
         problems += account.settle(session) + account.cleared()
-        if session.process.returncode == 0:
+        if session.status == 0:
             problems += _nothing_missing(bed)
         elif bed.run_folders():
             problems += desk.expect(
@@ -93,9 +93,9 @@ def io_error(desk: Desk) -> None:
         bed = desk.bed(cases=1, agent=":")
         account = desk.account(bed)
         session = bed.run(*RUN, before=breaking(kind, str(number), "error=EIO"))
-        problems = desk.expect(session.process.returncode is not None, "the session hangs")
+        problems = desk.expect(session.status is not None, "the session hangs")
         problems += account.settle(session) + account.cleared()
-        if session.process.returncode == 0:
+        if session.status == 0:
             problems += desk.expect((bed.last_run / "report.json").is_file(), "exit status 0 without report.json")
         else:
             problems += desk.expect("Input/output error" in session.said, "it does not say what failed")
@@ -113,9 +113,9 @@ def few_descriptors(desk: Desk) -> None:
             bed = desk.bed(cases=1, agent="sleep 0.05")
             account = desk.account(bed)
             session = bed.run(mode, "--trials", "4", before=(_PRLIMIT, f"--nofile={limit}:{limit}"))
-            problems = desk.expect(session.process.returncode is not None, "the session hangs")
+            problems = desk.expect(session.status is not None, "the session hangs")
             problems += account.settle(session) + account.cleared()
-            if session.process.returncode == 0:
+            if session.status == 0:
                 problems += desk.expect(bed.report()["run"]["counts"]["passed"] == 4, "exit status 0, not all passed")
             desk.point(f"{limit} descriptors {mode}", problems, session)
 
@@ -130,10 +130,10 @@ def places_gone(desk: Desk) -> None:
         with mounted("--bind", str(place), str(place)):
             subprocess.run(["mount", "-o", "remount,bind,ro", str(place)], check=True)
             session = bed.run("-n0", "--trials", "3")
-        if what == "temp" and session.process.returncode == 0:  # Python finds another one, such as /tmp
+        if what == "temp" and session.status == 0:  # Python finds another one, such as /tmp
             problems = desk.expect(bed.report()["run"]["counts"]["passed"] == 6, "exit status 0, not all passed")
         else:
-            status = session.process.returncode
+            status = session.status
             problems = desk.expect(status not in (0, None), f"exit status {status}")
             problems += desk.expect(not bed.starts(), "an agent was started")
             problems += desk.expect("Read-only file system" in session.said, "it does not say why")
@@ -162,7 +162,7 @@ def slow_disk(desk: Desk) -> None:
             bed = desk.bed(cases=1, agent="sleep 0.2", budget={"timeout": 3})
             session = bed.run(*RUN, before=breaking(kind, "1+", f"delay_enter={delay * 1000}"))
             account = desk.account(bed)
-            problems = desk.expect(session.process.returncode == 0, f"exit status {session.process.returncode}")
+            problems = desk.expect(session.status == 0, f"exit status {session.status}")
             problems += account.settle(session) + account.cleared()
             if not problems:
                 agent = max(trial["agent_s"] for trial in bed.report()["timing"]["trials"].values())
@@ -191,7 +191,7 @@ def hostile_output(desk: Desk) -> None:
         plant(place, target)
         before = os.lstat(place)
         session = bed.run(*RUN, "--skilleval-resume", "--skilleval-report", "md")
-        status = session.process.returncode
+        status = session.status
         problems = desk.expect(status not in (0, None), f"exit status {status}")
         problems += desk.expect(target.read_text() == "untouched", "the target was written")
         problems += desk.expect(not target.with_name("nothing").exists(), "a file was made elsewhere")
@@ -213,7 +213,7 @@ def _others_folder(desk: Desk) -> None:
     base.mkdir()
     os.chown(base, 65534, 65534)
     session = bed.run(*RUN)
-    status = session.process.returncode
+    status = session.status
     problems = desk.expect(status not in (0, None), f"exit status {status}")
     problems += desk.expect("belongs to another user" in session.said, "it does not say why")
     problems += desk.expect(not any(base.iterdir()), "something was put in there")
