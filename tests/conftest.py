@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,10 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background by a shell, tests would hand on that interrupts are ignored; some send one.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MODES = {"plain": (), "n0": ("-n0",), "n2": ("-n2",)}
 
