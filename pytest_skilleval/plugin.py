@@ -427,6 +427,8 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print the closing table, or under `--collect-only` the plan."""
+    if is_worker(config):
+        return  # pytest asks there too, where nobody reads it
     controller = controller_of(config)
     if controller is not None:
         from pytest_skilleval.reports import closing

@@ -95,3 +95,21 @@ def test_an_ignored_signal_stays_ignored(project: Project) -> None:
     result = project.run("-n0", "--trials", "3", env={"PYTHONPATH": str(project.path)})
     assert result.ret == 0
     assert project.outcomes() == {"passed": 3}
+
+
+def test_a_worker_loads_no_numeric_library_to_its_very_end(project: Project) -> None:
+    project.case()
+    project.write(
+        "conftest.py",
+        """
+import atexit, os, sys
+
+def pytest_configure(config):
+    if hasattr(config, "workerinput"):
+        name = config.workerinput["workerid"]
+        heavy = lambda: sorted({"numpy", "scipy", "jinja2"} & set(sys.modules))
+        config.add_cleanup(lambda: open(f"loaded-{name}", "w").write(repr(heavy())))
+""",
+    )
+    assert project.run("-n2", "--trials", "2").ret == 0
+    assert [path.read_text() for path in sorted(project.path.glob("loaded-*"))] == ["[]", "[]"]
