@@ -222,6 +222,7 @@ class Trials:
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Let an interrupt take effect at once."""
+        self.evals.bench.interrupted()
         shorten(excinfo, self.config)
 
     @pytest.hookimpl(trylast=True)
