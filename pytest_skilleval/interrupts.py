@@ -168,6 +168,8 @@ class Watch:
     def __init__(self, folder: Path) -> None:
         self._path = folder / _NAME
         self._handlers = _Handlers()
+        self.heard = False
+        """Whether pytest has taken an interrupt in."""
         self._controller = os.getppid()
         self._ended = False
         self._interrupted = -_AGAIN
@@ -194,17 +196,24 @@ class Watch:
     def _wait(self, descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         until = time.monotonic() + _ENDING
-        if not self._ended and self._handlers.holds(signal.SIGTERM):
-            # A real signal, since the main thread may be waiting in a system call.
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+        again = 0.0
         while not self._ended and time.monotonic() < until and self._path.exists():
+            if not self.heard and time.monotonic() >= again:
+                # Once more, since an exception that strikes in a destructor or a callback is dropped.
+                again = time.monotonic() + _AGAIN
+                self._tell()
             time.sleep(0.05)
         if not self._ended:
             os._exit(1)
 
+    def _tell(self) -> None:
+        """Interrupt the main thread by a real signal: it may be waiting in a system call."""
+        if self._handlers.holds(signal.SIGTERM):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
         now = time.monotonic()
-        if self._ended or now - self._interrupted < _AGAIN:
+        if self._ended or now - self._interrupted < _AGAIN / 2:
             return
         self._interrupted = now
         raise KeyboardInterrupt

@@ -376,6 +376,11 @@ class Workbench:
             self._watch = Watch(self.folder)
             self._watch.start()
 
+    def interrupted(self) -> None:
+        """Learn that pytest has taken an interrupt in."""
+        if self._watch is not None:
+            self._watch.heard = True
+
     def close(self) -> None:
         """Stop the fork server and remove this process's folders; the last process removes the shared ones.
 
