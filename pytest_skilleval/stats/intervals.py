@@ -28,6 +28,10 @@ ROUNDING = 1e-9
 """Differences below this are float rounding, not effects; scores are rounded to as many digits."""
 
 
+PRIOR_TRIALS = 0.5
+"""How many trials of the largest spread a group's graded scores are moderated by."""
+
+
 class Interval(NamedTuple):
     """A two-sided interval; both ends belong to it."""
 
@@ -153,17 +157,28 @@ def t_interval(values: Sequence[float], *, confidence: float = 0.95) -> Interval
 def score_interval(values: Sequence[float], *, confidence: float = 0.95) -> tuple[Interval, str]:
     """Interval for a mean score in [0, 1], and the name of the method that gave it.
 
-    Student's t, clipped to [0, 1]. With one value, or when all values are equal, the sample says nothing about its
-    spread and t would give nothing or a point: then Wilson's interval on the sum of the scores, which assumes the
-    largest spread that a mean in [0, 1] can have.
+    Student's t, clipped to [0, 1], for scores that are as spread as passes and failures. Graded scores that agree by
+    luck would make it too narrow (its measured coverage is 92 % at five trials), so their variance is moderated: it is
+    at least (m(1 - m) / 2 + (n - 1) s²) / (n - 1/2), as if half a trial had had the largest spread that a mean in
+    [0, 1] allows. With one value, or when all are equal, the sample says nothing about its spread at all: then
+    Wilson's interval on the sum of the scores, which assumes that largest spread throughout.
 
     Args:
         values: Scores in [0, 1]; at least one.
         confidence: Nominal coverage.
 
     Returns:
-        The interval and `t` or `wilson`.
+        The interval and `t`, `moderated t` or `wilson`.
+
+    Source: Student (1908), Biometrika 6:1-25; a moderated variance as in Smyth (2004), with a fixed prior weight that
+    makes the measured coverage at least 93 % at 3 to 20 trials.
     """
-    if not sd(values):
+    spread = sd(values)
+    if not spread:
         return wilson(math.fsum(values), len(values), confidence=confidence), "wilson"
-    return clip(t_interval(values, confidence=confidence)), "t"
+    centre, n = mean(values), len(values)
+    moderated = (PRIOR_TRIALS * centre * (1 - centre) + (n - 1) * spread**2) / (n - 1 + PRIOR_TRIALS)
+    if moderated <= spread**2:
+        return clip(t_interval(values, confidence=confidence)), "t"
+    half = t_quantile(0.5 + confidence / 2, n - 1) * math.sqrt(moderated / n)
+    return clip(Interval(centre - half, centre + half)), "moderated t"
