@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -20,8 +21,8 @@ RESUME = (*RUN, "--skilleval-resume")
 def crash_anywhere(desk: Desk) -> None:
     """Kill the process before the n-th call, for every n; then resume."""
     clean, listed = listed_run(desk, *RUN, cases=1, agent=":")
-    marks = (clean.path / ".skilleval", clean.temp)
-    chosen = [point for place in marks for point in points(desk, listed, place, 4)]
+    marks = (clean.path / ".skilleval", clean.temp / f"skilleval-{os.getuid()}")
+    chosen = [point for place in marks for point in points(desk, listed, place, 2)]
     for kind, number in chosen:
         bed = desk.bed(cases=1, agent=":")
         account = desk.account(bed)

@@ -160,7 +160,7 @@ def _resumed_after_damage(desk: Desk) -> None:
 @line("F27", "baseline trouble")
 def bad_baseline(desk: Desk) -> None:
     """A baseline that cannot be used is refused before any agent starts; one that goes away later spoils nothing."""
-    for what, plant in _BASELINES.items():
+    for what, plant in list(_BASELINES.items())[: desk.scale(4, len(_BASELINES))]:
         bed = desk.bed(cases=1, agent=":")
         place = bed.folder / "baseline.json"
         plant(place)
