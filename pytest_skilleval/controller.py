@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_skilleval import comparison, store, verdicts
+from pytest_skilleval import comparison, store, tokens, verdicts
 from pytest_skilleval.caps import Caps, caps_of
 from pytest_skilleval.journal import read_plan
 from pytest_skilleval.records import Outcome
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_skilleval.comparison import Baseline
     from pytest_skilleval.options import Settings
     from pytest_skilleval.records import ExpectedGroup, ProviderInfo, Report
+    from pytest_skilleval.tokens import Snapshot
 
 __all__ = ["Controller", "forecast", "make_scheduler", "open_baseline", "open_controller"]
 
@@ -45,14 +46,16 @@ def open_baseline(settings: Settings, provider: ProviderInfo) -> Baseline | None
     return comparison.accept(report, b"", provider, settings)._replace(path=str(path))
 
 
-def open_controller(settings: Settings, run: str, token: str, baseline: Baseline | None) -> Controller | None:
+def open_controller(
+    settings: Settings, run: str, token: str, baseline: Baseline | None, snapshot: Snapshot | None = None
+) -> Controller | None:
     """Return the controller of this session's run, or None when the session had no evals."""
     folder = settings.output / run
     try:
         plan = read_plan(folder)
     except FileNotFoundError:
         return None
-    return Controller(settings, folder, baseline) if plan.token == token else None
+    return Controller(settings, folder, baseline, snapshot) if plan.token == token else None
 
 
 def forecast(settings: Settings, groups: Sequence[ExpectedGroup], provider: str, *, paid: bool) -> list[str]:
@@ -99,11 +102,15 @@ class Controller:
         settings: What the user asked for.
         folder: The run folder.
         baseline: What to compare with, as it was before the first agent.
+        snapshot: The saved tokens, as they were before the first agent.
     """
 
-    def __init__(self, settings: Settings, folder: Path, baseline: Baseline | None = None) -> None:
+    def __init__(
+        self, settings: Settings, folder: Path, baseline: Baseline | None = None, snapshot: Snapshot | None = None
+    ) -> None:
         self.settings = settings
         self.baseline = baseline
+        self.snapshot = snapshot
         self.folder = folder
         self.report: Report | None = None
         self.paths: dict[str, str] = {}
@@ -113,7 +120,7 @@ class Controller:
         """Read the journal back and judge it; the first answer stands."""
         if self.report is None:
             gathered = store.gather(self.folder)
-            self.report = verdicts.judge(
+            report = verdicts.judge(
                 gathered.plan,
                 gathered.entries,
                 self.settings,
@@ -122,6 +129,10 @@ class Controller:
                 caps=gathered.caps,
                 compare=None if self.baseline is None else comparison.comparer(self.baseline, self.settings),
             )
+            if (mode := self.settings.tokens) is not None:
+                found = tokens.examine(report, self.snapshot, mode, self.settings.tokens_threshold)
+                report = report.model_copy(update={"tokens": found})
+            self.report = report
         return self.report
 
     def publish(self) -> None:
@@ -133,12 +144,23 @@ class Controller:
         self.problems += written.problems
         self.problems += write_step_summary(report, os.environ.get("GITHUB_STEP_SUMMARY"))
         store.point_latest(self.settings.output, report.run.id)
+        self._save_tokens(report)
         rows = report.timing["trials"]
         ran = {trial.key for trial in report.trials if trial.outcome in (Outcome.PASSED, Outcome.FAILED)}
         durations = recorded_durations(
             (key, row["duration_s"] - row["waited_s"]) for key, row in rows.items() if key in ran
         )
         store.write_durations(self.settings.output, report.run.provider.id, durations)
+
+    def _save_tokens(self, report: Report) -> None:
+        """Save what the groups cost, after a finished run that is to do so."""
+        if self.settings.tokens != "update" or report.run.status != "finished":
+            return
+        try:
+            snapshot = tokens.updated(self.snapshot, tokens.rows_of(report).rows)
+            tokens.write_snapshot(self.settings.rootpath, snapshot)
+        except OSError as error:
+            self.problems.append(f"{self.settings.rootpath / tokens.FILE}: {error.strerror or error}")
 
     def announce(self, config: pytest.Config) -> None:
         """Tell other plugins that the run is judged; one that fails is said, and the run stays as it is."""

@@ -216,6 +216,20 @@ FLAGS: tuple[Flag, ...] = (
         "auto",
         choices=("auto", "require", "off"),
     ),
+    Flag(
+        "skilleval-tokens",
+        "Tokens of each group, in .skilleval-tokens.json: 'update' saves them after a finished run, 'check' warns of "
+        "groups that cost more than saved; never a verdict (default: neither)",
+        None,
+        choices=("update", "check"),
+    ),
+    Flag(
+        "skilleval-tokens-threshold",
+        "Share by which a group must cost more than saved to be warned of (default: 0.2)",
+        0.2,
+        kind=float,
+        metavar="R",
+    ),
     Flag("skilleval-record", "Write recorded trials into DIR (default: no)", None, metavar="DIR"),
     Flag("skilleval-replay", "Play recorded trials from DIR (default: no)", None, metavar="DIR"),
     Flag(
@@ -272,6 +286,8 @@ class Settings:
     shard: tuple[int, int] | None = None
     """Which of how many shares of the cases: from 1."""
     sandbox: Literal["auto", "require", "off"] = "auto"
+    tokens: Literal["update", "check"] | None = None
+    tokens_threshold: float = 0.2
     record: Path | None = None
     replay: Path | None = None
     keep: Literal["none", "failed", "all"] = "none"
@@ -366,6 +382,8 @@ def read_settings(config: pytest.Config) -> Settings:
         allow_unknown_cost=values["skilleval_allow_unknown_cost"],
         shard=_shard(values["skilleval_shard"]),
         sandbox=values["skilleval_sandbox"],
+        tokens=values["skilleval_tokens"],
+        tokens_threshold=_least(values["skilleval_tokens_threshold"]),
         record=_optional_path(root, values["skilleval_record"]),
         replay=_optional_path(root, values["skilleval_replay"]),
         keep=values["skilleval_keep"],
@@ -423,6 +441,12 @@ def _threshold(text: str) -> tuple[str, float]:
     if not match:
         raise OptionMistake(f"--skilleval-threshold={text}: write pass_rate=X or score=X with X from 0 to 1")
     return match[1], float(match[2])
+
+
+def _least(value: float) -> float:
+    if not 0 <= value < float("inf"):  # also false for NaN
+        raise OptionMistake(f"--skilleval-tokens-threshold={value}: a share of at least 0 is needed, such as 0.2")
+    return value
 
 
 def _report(text: str) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_skilleval.controller import Controller
     from pytest_skilleval.options import Settings
     from pytest_skilleval.records import ExpectedGroup
+    from pytest_skilleval.tokens import Snapshot
     from pytest_skilleval.trial import Trial
     from pytest_skilleval.workspace.home import Home
 
@@ -33,6 +34,7 @@ SETTINGS = options.SETTINGS
 COLLECTED: pytest.StashKey[Mapping[tuple[str, str], int]] = pytest.StashKey()
 EXPECTED: pytest.StashKey[Sequence[ExpectedGroup]] = pytest.StashKey()
 BASELINE: pytest.StashKey[Baseline | None] = pytest.StashKey()
+SNAPSHOT: pytest.StashKey[Snapshot | None] = pytest.StashKey()
 CONTROLLER: pytest.StashKey[Controller | None] = pytest.StashKey()
 TALLY: pytest.StashKey[tally.Tally] = pytest.StashKey()
 HANDOVER: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
@@ -188,12 +190,22 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         _plan_to_stop(config)
     if not is_worker(config):
         config.stash[HANDOVER]["scheduled"] = _expects_evals(config, paths) and _schedules(config)
-    if config.stash[SETTINGS].compare_baseline is not None and not is_worker(config):
+        _open_saved(config)
+
+
+def _open_saved(config: pytest.Config) -> None:
+    """Read what the run will be held against: its baseline, and the tokens that were saved."""
+    settings = config.stash[SETTINGS]
+    if settings.compare_baseline is not None:
         from pytest_skilleval import controller
 
-        found = _usage(controller.open_baseline, config.stash[SETTINGS], evals_of(config).bench.info)
+        found = _usage(controller.open_baseline, settings, evals_of(config).bench.info)
         config.stash[BASELINE] = found
         config.stash[HANDOVER]["baseline"] = {"path": found.path, "digest": found.path_digest}
+    if settings.tokens is not None:
+        from pytest_skilleval import tokens
+
+        config.stash[SNAPSHOT] = _usage(tokens.read_snapshot, settings.rootpath)
 
 
 def _expects_evals(config: pytest.Config, paths: Sequence[Path]) -> bool:
@@ -461,6 +473,10 @@ def controller_of(config: pytest.Config) -> Controller | None:
 
     if CONTROLLER not in config.stash:
         config.stash[CONTROLLER] = open_controller(
-            config.stash[SETTINGS], handed["run"], handed["token"], config.stash.get(BASELINE, None)
+            config.stash[SETTINGS],
+            handed["run"],
+            handed["token"],
+            config.stash.get(BASELINE, None),
+            config.stash.get(SNAPSHOT, None),
         )
     return config.stash[CONTROLLER]

@@ -7,8 +7,9 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from pytest_skilleval.described import Described
 from pytest_skilleval.errors import ErrorClass
 from pytest_skilleval.model import Frozen, TrialId
 
@@ -481,12 +482,10 @@ class Plan(Frozen):
 # ------------------------------------------------------------------------------------------------- the report
 
 
-class ReportPart(BaseModel):
+class ReportPart(Described):
     """Part of report.json: a reader ignores keys that it does not know."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="ignore", populate_by_name=True, serialize_by_alias=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, serialize_by_alias=True)
 
 
 class Rate(ReportPart):
@@ -670,6 +669,8 @@ class Report(ReportPart):
     """Who decided statements in prose, how often, and how well it agrees with itself; None where nobody did."""
     baseline_groups: tuple[GroupSummary, ...] = ()
     """The baseline side of a comparison within the run; `groups` and all that is made of them are the candidate's."""
+    tokens: dict[str, Any] | None = None
+    """What `--skilleval-tokens` saved, or warns of; None without it. Never part of a verdict."""
     gate: GateResult
     trials: tuple[TrialLine, ...]
     timing: dict[str, Any] = {}

@@ -85,7 +85,7 @@ def _judge(place: Place, gathered: Gathered, before: Report | None, baseline: Op
         reasons = comparison.hindrances(baseline.report, plan.provider, plan.method, plan.judging.judge)
         digest = digest_of(baseline.path)
         compare = comparison.comparer(comparison.Baseline(baseline.report, digest, tuple(reasons)), settings)
-    return verdicts.judge(
+    report = verdicts.judge(
         plan,
         gathered.entries,
         settings,
@@ -94,6 +94,8 @@ def _judge(place: Place, gathered: Gathered, before: Report | None, baseline: Op
         caps=gathered.caps,
         compare=compare,
     )
+    # What tokens were held against is no part of the journal: the file may have been updated since.
+    return report if before is None else report.model_copy(update={"tokens": before.tokens})
 
 
 def _report_before(folder: Path) -> Report | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_skilleval.reports import numbers
 from pytest_skilleval.reports.headline import headline, lift_word, provider_name, simulated
 from pytest_skilleval.reports.plain import plain_line
+from pytest_skilleval.reports.tokens import token_notes, token_warnings
 from pytest_skilleval.reports.versus import power_lines, versus
 from pytest_skilleval.reports.views import error_kinds
 
@@ -55,6 +56,8 @@ def as_markdown(report: Report) -> str:
             versus=compared,
             power=power_lines(report.power),
             errors=error_kinds(report),
+            token_warnings=token_warnings(report),
+            token_notes=list(token_notes(report)),
             rows=ROWS,
         )
     )

@@ -8,6 +8,7 @@ from pytest_skilleval.reports import numbers
 from pytest_skilleval.reports.against import comparison_lines
 from pytest_skilleval.reports.headline import lift_word, simulated
 from pytest_skilleval.reports.line import Line
+from pytest_skilleval.reports.tokens import token_notes, token_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ __all__ = ["closing_lines"]
 WIDE = 10_000
 """Where nobody says how wide the terminal is, nothing is left out."""
 SHOWN = 10
-"""Red gates that are named; the reports name all."""
+"""Red gates, and groups that cost more tokens, that are named; the reports name all."""
 
 
 def closing_lines(
@@ -45,6 +46,7 @@ def closing_lines(
     if report.comparison is not None:
         yield from comparison_lines(report.comparison)
     yield from _troubles(report)
+    yield from _tokens(report, quiet=quiet)
     if not quiet:
         yield from (Line(f"report: {path}") for path in paths.values())
         yield from _next(report, paths)
@@ -170,6 +172,15 @@ def _troubles(report: Report) -> Iterator[Line]:
         yield Line(f"gate: {reason}", "red")
     if len(reasons) > SHOWN:
         yield Line(f"gate: and {len(reasons) - SHOWN} more", "red")
+
+
+def _tokens(report: Report, *, quiet: bool) -> Iterator[Line]:
+    warnings = token_warnings(report)
+    yield from (Line(f"tokens: {text}", "yellow") for text in warnings[:SHOWN])
+    if len(warnings) > SHOWN:
+        yield Line(f"tokens: and {len(warnings) - SHOWN} more", "yellow")
+    if not quiet:
+        yield from (Line(f"tokens: {text}") for text in token_notes(report))
 
 
 def _next(report: Report, paths: Mapping[str, str]) -> Iterator[Line]:
