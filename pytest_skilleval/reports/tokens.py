@@ -47,7 +47,8 @@ def token_notes(report: Report) -> Iterator[str]:
     else:
         yield from _check_notes(found)
     if found["unknown"]:
-        yield f"{numbers.count(found['unknown'], 'group')} did not say how many tokens a trial takes: unknown, not 0"
+        groups = numbers.count(found["unknown"], "group")
+        yield f"{groups} did not say how many tokens a trial takes: unknown, not 0"
 
 
 def _update_notes(report: Report, found: Mapping[str, Any]) -> Iterator[str]:
@@ -66,8 +67,8 @@ def _check_notes(found: Mapping[str, Any]) -> Iterator[str]:
     )
     if found["noise_unknown"]:
         yield (
-            f"{numbers.count(found['noise_unknown'], 'group')} had one trial now: noise is unknown, so none is warned of; "
-            "--trials 3 tells"
+            f"{numbers.count(found['noise_unknown'], 'group')} had one trial now: noise is unknown, so none is warned "
+            "of; --trials 3 tells"
         )
     if found["new"]:
         yield f"{numbers.count(found['new'], 'group')} not saved yet; --skilleval-tokens=update adds them"
