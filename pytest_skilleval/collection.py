@@ -28,7 +28,7 @@ from pytest_skilleval.scoring.antipatterns import BUILT_IN
 from pytest_skilleval.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_skilleval.workbench import Workbench
@@ -50,6 +50,10 @@ class WorkItem(NamedTuple):
     def id(self) -> TrialId:
         """Its identity."""
         return TrialId(self.case.lane.value, self.case.id, self.condition.name, self.trial)
+
+    def __repr__(self) -> str:
+        """Return its key: reports of other plugins show a parameter, and tell tests apart by it."""
+        return self.id.key
 
 
 class Evals:
@@ -269,6 +273,7 @@ class CaseNode(pytest.Class):
     """A case: a Class, so that IDEs fold its trials and class-scoped fixtures live as long as the case."""
 
     case: Case
+    function: Callable[[Trial], None]
 
     @classmethod
     def of(cls, parent: CaseFile, case: Case) -> CaseNode:
@@ -276,6 +281,7 @@ class CaseNode(pytest.Class):
         node: CaseNode = cls.from_parent(parent, name=case.id)
         node.case = case
         node.obj = type("Case", (), {"__doc__": case.spec.description or None})
+        node.function = _test_function(case.spec.description)
         for name in (case.lane.value, case.spec.category, case.spec.skill):
             _mark(node, name)
         return node
@@ -298,9 +304,14 @@ class CaseNode(pytest.Class):
         return self.path, self.case.line - 1, self.name
 
 
-def run_case(skilleval: Trial) -> None:
-    """Run a data case: the test function of every TrialItem."""
-    skilleval.run_case()
+def _test_function(description: str) -> Callable[[Trial], None]:
+    """Return the test function of a case's trials; other plugins show its docstring as what the test is about."""
+
+    def run_case(skilleval: Trial) -> None:
+        skilleval.run_case()
+
+    run_case.__doc__ = description or None
+    return run_case
 
 
 class TrialItem(pytest.Function):
@@ -312,7 +323,7 @@ class TrialItem(pytest.Function):
     def of(cls, parent: CaseNode, work: WorkItem, fixtureinfo: object) -> TrialItem:
         """Make the item of a work item."""
         name = f"{work.condition.name}-{work.trial}"
-        item: TrialItem = cls.from_parent(parent, name=name, callobj=run_case, fixtureinfo=fixtureinfo)
+        item: TrialItem = cls.from_parent(parent, name=name, callobj=parent.function, fixtureinfo=fixtureinfo)
         _adopt(item, work)
         return item
 
@@ -324,7 +335,7 @@ class TrialItem(pytest.Function):
     # Like Function's own, narrower than Node's: pytest calls it with one argument.
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:  # type: ignore[override]
         """Say why the trial failed; a traceback into this package would help nobody."""
-        if type(excinfo.value).__name__ in {"TrialFailed", "TrialErrored"}:
+        if isinstance(excinfo.value, AssertionError) or type(excinfo.value).__name__ == "TrialErrored":
             return str(excinfo.value)
         return super().repr_failure(excinfo)
 
@@ -342,8 +353,9 @@ def _adopt(item: pytest.Item, work: WorkItem) -> None:
         )
     )
     _mark(item, work.condition.name)
-    # A rerun would replace a miss by a pass: each trial counts as it came.
-    item.add_marker(pytest.mark.flaky(reruns=0)) if item.config.pluginmanager.hasplugin("rerunfailures") else None
+    if item.config.pluginmanager.hasplugin("rerunfailures"):
+        # A rerun would replace a miss by a pass. The first mark counts, and a category may be named `flaky`, too.
+        item.add_marker(pytest.mark.flaky(reruns=0), append=False)
 
 
 def _mark(node: pytest.Collector | pytest.Item, name: str) -> None:
@@ -387,6 +399,7 @@ def adopt_function(item: pytest.Function) -> bool:
     work = spec.params.get("skilleval") if spec is not None else None
     if not isinstance(work, WorkItem):
         return False
+    _refuse_repeats(item, work)
     others = {name: value for name, value in spec.params.items() if name != "skilleval"}
     if others:
         suffix = "-".join(re.sub(r"[^\w.-]+", "_", str(value))[:60] for _, value in sorted(others.items()))
@@ -395,6 +408,21 @@ def adopt_function(item: pytest.Function) -> bool:
     for name in (work.case.lane.value, work.case.spec.category, work.case.spec.skill):
         _mark(item, name)
     return True
+
+
+def _refuse_repeats(item: pytest.Function, work: WorkItem) -> None:
+    """Refuse marks of other plugins that would run a trial again.
+
+    Raises:
+        CaseMistake: The function bears one, and its plugin is there to act on it.
+    """
+    plugins = item.config.pluginmanager
+    for name, plugin, why in (
+        ("flaky", "rerunfailures", "reruns turn misses into passes; use --trials N, which counts each trial"),
+        ("repeat", "repeat", "repeats would count as other cases; use --trials N, which keeps trials apart"),
+    ):
+        if item.get_closest_marker(name) is not None and plugins.hasplugin(plugin):
+            raise CaseMistake(work.case.path, work.case.line, f"@pytest.mark.{name}", why)
 
 
 _MARK_KEYS = ("lane", "case", "skill", "category", "conditions", "min_pass_rate", "budget")

@@ -171,12 +171,15 @@ class Controller:
 
     def gate_reports(self) -> Iterator[pytest.TestReport]:
         """Yield a failed test report for each red gate, so that terminal, JUnit XML, IDEs and annotations show it."""
-        for name, reason in verdicts.red_gates(self.judge(), self.settings):
+        report = self.judge()
+        files = {":".join(trial.id.group): trial.nodeid.partition("::")[0] for trial in read_plan(self.folder).trials}
+        for name, reason in verdicts.red_gates(report, self.settings):
             nodeid = f"skilleval-gate::{name}"
+            place = files.get(name, "skilleval-gate")
             for when, outcome in (("setup", "passed"), ("call", "failed"), ("teardown", "passed")):
                 yield pytest.TestReport(
                     nodeid=nodeid,
-                    location=("skilleval-gate", None, name),
+                    location=(place, None, name),
                     keywords={"skilleval_gate": 1},
                     outcome=outcome,  # type: ignore[arg-type] # a literal, spelt in the tuple above
                     longrepr=reason if outcome == "failed" else None,

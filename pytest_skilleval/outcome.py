@@ -13,17 +13,17 @@ from pytest_skilleval.journal import Entry, Journal, read_plan
 from pytest_skilleval.options import SETTINGS
 from pytest_skilleval.records import Outcome, PlannedTrial, ProviderInfo, TrialError, TrialRecord, TrialTiming
 from pytest_skilleval.tally import IDLE_ID, REPORT_KEY
-from pytest_skilleval.trial import TrialErrored, TrialFailed
+from pytest_skilleval.trial import TrialErrored
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
     from pathlib import Path
 
     from pytest_skilleval.collection import Evals
     from pytest_skilleval.options import Settings
     from pytest_skilleval.trial import Trial
 
-__all__ = ["RECORD", "Idle", "Trials", "after_death", "attach", "settle", "spare"]
+__all__ = ["RECORD", "Idle", "Trials", "after_death", "attach", "pass_over_idle", "settle", "spare"]
 
 RECORD: pytest.StashKey[TrialRecord] = pytest.StashKey()
 
@@ -33,6 +33,19 @@ class Idle(pytest.Item):
 
     def runtest(self) -> None:
         """Do nothing."""
+
+
+def pass_over_idle(config: pytest.Config) -> None:
+    """Call nobody for the idle item: no start, no report, and no plugin that wraps the protocol takes it for a test.
+
+    A monitor gets the list of what pluggy is about to call, a copy that is made for this one call.
+    """
+
+    def before(name: str, implementations: Any, arguments: Mapping[str, Any]) -> None:
+        if name == "pytest_runtest_protocol" and arguments["item"].nodeid == IDLE_ID:
+            implementations.clear()
+
+    config.add_cleanup(config.pluginmanager.add_hookcall_monitoring(before, lambda *_: None))
 
 
 def spare(item: pytest.Item, trial: Trial) -> None:
@@ -51,7 +64,7 @@ def settle(item: pytest.Item, trial: Trial, error: BaseException | None) -> None
     """Write the trial's record, then raise what its outcome means.
 
     Raises:
-        TrialFailed: A data case's agent did badly.
+        AssertionError: A data case's agent did badly; IDEs and reports know a failure by this very class.
         TrialErrored: The trial could not be measured.
         pytest.skip.Exception: Nothing could decide it.
         BaseException: What a Python case raised.
@@ -66,7 +79,7 @@ def settle(item: pytest.Item, trial: Trial, error: BaseException | None) -> None
     if error is not None:
         raise error
     if record.outcome is Outcome.FAILED:
-        raise TrialFailed(_failure_text(record))
+        raise AssertionError(_failure_text(record))
     if record.outcome is Outcome.UNJUDGED:
         pytest.skip(record.reason)
     if record.outcome is Outcome.ERROR:
@@ -189,11 +202,6 @@ class Trials:
     def __init__(self, config: pytest.Config, evals: Evals) -> None:
         self.config = config
         self.evals = evals
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Pass over the idle item: no start, no report."""
-        return True if item.nodeid == IDLE_ID else None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:

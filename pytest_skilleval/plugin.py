@@ -302,7 +302,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if settings.selects_evals or any(item.get_closest_marker("skilleval") for item in items):
         from pytest_skilleval import preflight
 
-        _usage(preflight.select, config, items, settings)
+        try:
+            _usage(preflight.select, config, items, settings)
+        except pytest.UsageError as mistake:
+            items.clear()  # pytest ends a collection also after a mistake: no run is to begin there
+            if is_worker(config):
+                config.workeroutput[REPORT_KEY] = str(mistake)  # type: ignore[attr-defined] # xdist's
+            raise
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_testnodedown(node: Any) -> None:
+    """End the session with a mistake that only workers could see."""
+    mistake = getattr(node, "workeroutput", {}).get(REPORT_KEY)
+    if mistake:
+        raise pytest.UsageError(mistake)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -320,6 +334,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
         # A scheduled worker's collection ends with the idle item (see scheduler), before xdist sends it.
         session.items.append(outcome.Idle.from_parent(session, name="idle", nodeid=IDLE_ID))
+        outcome.pass_over_idle(session.config)
 
 
 # ------------------------------------------------------------------------------------------------------ fixtures
@@ -393,7 +408,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     result = yield
     controller = None if is_worker(session.config) else controller_of(session.config)
     for report in controller.gate_reports() if controller else ():
-        session.config.hook.pytest_runtest_logstart(nodeid=report.nodeid, location=report.location)
+        if report.when == "setup":
+            session.config.hook.pytest_runtest_logstart(nodeid=report.nodeid, location=report.location)
         session.config.hook.pytest_runtest_logreport(report=report)
     return result
 
@@ -418,6 +434,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
     """
     config = session.config
     stopping: Any = config.pluginmanager.get_plugin(STOPPING)
+    _foretell(session)
     try:
         yield
     except KeyboardInterrupt:
@@ -435,6 +452,14 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
         session.exitstatus = status if stopping is None else stopping.exit_status or status
     elif config.stash[TALLY].home:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED  # what ran has left no trace: see the summary
+
+
+def _foretell(session: pytest.Session) -> None:
+    """Set the exit status of a run that is judged: other plugins write it into reports of their own."""
+    config = session.config
+    controller = config.stash.get(CONTROLLER, None)
+    if controller is not None and controller.report is not None:
+        session.exitstatus = controller.exit_status(int(session.exitstatus), red=config.stash[TALLY].red)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

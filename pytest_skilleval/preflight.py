@@ -135,8 +135,13 @@ def select(config: pytest.Config, items: list[pytest.Item], settings: Settings) 
 
 def _refuse(config: pytest.Config) -> None:
     """Refuse what would bend the numbers."""
-    if config.getoption("reruns", None):
-        raise OptionMistake("--reruns: reruns turn misses into passes; use --trials N, which counts each trial")
+    why = "reruns turn misses into passes; use --trials N, which counts each trial"
+    for flag in ("reruns", "force_reruns"):
+        if config.getoption(flag, None):
+            raise OptionMistake(f"--{flag.replace('_', '-')}: {why}")
+    # In the other mode the mark on each trial goes before the ini key.
+    if config.getoption("reruns_mode", None) == "append" and config.getini("reruns"):
+        raise OptionMistake(f"the ini key reruns with --reruns-mode=append: {why}")
     if (config.getoption("count", None) or 1) > 1 and config.pluginmanager.hasplugin("repeat"):
         raise OptionMistake("--count: repeats share one work item; use --trials N, which keeps trials apart")
 

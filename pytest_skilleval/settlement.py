@@ -189,6 +189,10 @@ def _from_exception(exception: BaseException) -> tuple[Outcome, str, TrialError 
         return Outcome.ERROR, exception.message, error
     # pytest.fail and pytest.skip raise exceptions of pytest's own that are no Exception.
     kind = type(exception).__name__
+    if kind == "Failed" and text.endswith("from pytest-timeout."):
+        # Its clock counts setting up and scoring too: that says nothing about the agent.
+        message = f"{text.removesuffix('.')}; to bound the agent alone, set the case's budget.timeout"
+        return Outcome.ERROR, message, TrialError(error_class=ErrorClass.TIMEOUT, message=message)
     if isinstance(exception, AssertionError) or kind == "Failed":
         return Outcome.FAILED, text or "an assertion failed", None
     if kind == "Skipped":

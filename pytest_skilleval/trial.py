@@ -39,11 +39,7 @@ if TYPE_CHECKING:
     from pytest_skilleval.workbench import Workbench
     from pytest_skilleval.workspace.home import Home
 
-__all__ = ["Run", "Trial", "TrialErrored", "TrialFailed"]
-
-
-class TrialFailed(AssertionError):
-    """The agent did badly: what a data case's test raises, so that every tool shows it as failed."""
+__all__ = ["Run", "Trial", "TrialErrored"]
 
 
 class TrialErrored(Exception):
