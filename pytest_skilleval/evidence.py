@@ -143,7 +143,7 @@ def write_transcript(
     lines += [{"type": "skill", **use.model_dump(mode="json")} for use in transcript.skills_used]
     lines.append({"type": "answer", "text": transcript.final_text, "finished": transcript.finished})
     text = "".join(json.dumps(line, ensure_ascii=True, sort_keys=True) + "\n" for line in lines)
-    path.write_text(redact(text), encoding="ascii")
+    path.write_bytes(redact(text).encode("ascii"))
 
 
 def keep_files(folder: Path, run_folder: Path, cut: Mapping[str, bool]) -> dict[str, FileRef]:
@@ -160,14 +160,14 @@ def keep_files(folder: Path, run_folder: Path, cut: Mapping[str, bool]) -> dict[
 
 def _keep_file(path: Path, run_folder: Path, *, cut: bool) -> FileRef | None:
     try:
-        size = path.stat().st_size
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            digest = hashlib.file_digest(file, "sha256").hexdigest() if size else ""
     except FileNotFoundError:
         return None
     if not size:
         path.unlink()
         return None
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     return FileRef(path=path.relative_to(run_folder).as_posix(), bytes=size, digest=digest, truncated=cut)
 
 

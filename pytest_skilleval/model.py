@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pytest_skilleval.described import Described
+
 __all__ = [
     "BASE",
     "AntiPattern",
@@ -44,10 +46,10 @@ def digest_text(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Frozen(BaseModel):
+class Frozen(Described, BaseModel):
     """A value: immutable, and strict about names it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Lane(StrEnum):

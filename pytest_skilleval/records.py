@@ -7,7 +7,7 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from pytest_skilleval.described import Described
 from pytest_skilleval.errors import ErrorClass
@@ -327,6 +327,8 @@ class TrialRecord(Frozen):
     notes: tuple[str, ...] = ()
     extra: dict[str, Any] = Field(default_factory=dict)
     """What the case's file says in keys of another format, which nothing here uses."""
+    regraded_from: str | None = None
+    """The run whose agent it was, where another run has graded its trial again."""
     timing: TrialTiming = TrialTiming()
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
@@ -482,10 +484,12 @@ class Plan(Frozen):
 # ------------------------------------------------------------------------------------------------- the report
 
 
-class ReportPart(Described):
+class ReportPart(Described, BaseModel):
     """Part of report.json: a reader ignores keys that it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", populate_by_name=True, serialize_by_alias=True, defer_build=True
+    )
 
 
 class Rate(ReportPart):

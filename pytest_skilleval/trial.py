@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_skilleval import evidence, lanes
+from pytest_skilleval import evidence, kept, lanes
 from pytest_skilleval.caps import resources_of
 from pytest_skilleval.errors import ErrorClass, TrialFault
 from pytest_skilleval.judge import ask_judge
@@ -90,6 +90,7 @@ class Trial:
         self._course = Course(attempt=bench.journal.attempts(self.id) + 1, rules=bench.rules)
         self._stage: Stage | None = None
         self._asked = False
+        self._kept = False
         self._redactor = Redactor(tuple(bench.provider.credentials().values()))
         intent = Intent(
             run=bench.run,
@@ -154,6 +155,10 @@ class Trial:
         with self.bench.slots.held(resources_of(self.id.lane, self.bench.info.id)) as waited:
             self._course.waited += waited
             error = self._ask_until_answered()
+        if self.bench.settings.keep != "none":
+            stage = self._on_stage()
+            kept.keep_workspace(stage.workspace, stage.before, self._folder)
+            self._kept = True
         if error is not None and self._rule(error).outcome == "error" and not self._timed_out(error):
             raise TrialFault(error.error_class, error.message)
         return Run(self.workspace, self._course.answer.transcript, error)
@@ -379,11 +384,14 @@ class Trial:
     def _keep(self, stage: Stage) -> None:
         changes = stage.changes()
         if changes:
-            path = self._folder / "workspace.diff"
-            path.write_text(self._plain(changes), encoding="utf-8", errors="replace")
+            (self._folder / "workspace.diff").write_bytes(self._plain(changes).encode("utf-8", "replace"))
         keep = self.bench.settings.keep
         bad = self.record is None or self.record.outcome is not Outcome.PASSED
-        if keep == "all" or (keep == "failed" and bad):
+        if keep == "failed" and not bad:
+            kept.drop_workspace(self._folder)
+        elif keep != "none" and not self._kept:
+            # Its agent came to no answer: it can be looked at, and not be graded again.
+            kept.drop_workspace(self._folder)
             evidence.keep_tree(stage.workspace, self._folder / "workspace")
 
 

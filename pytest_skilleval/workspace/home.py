@@ -103,12 +103,12 @@ def make_home(base: Path, run: str, name: str, environ: Mapping[str, str]) -> Ho
         OptionMistake: The base belongs to somebody else.
         OSError: A folder cannot be made, or is there already.
     """
-    own_base(base)
     # Plain strings: this runs once a trial, and path objects cost more than the system calls.
     root = f"{base}/{run}/{name}"
     try:
         os.mkdir(root, mode=0o700)  # noqa: PTH102
     except FileNotFoundError:
+        own_base(base)
         (base / run).mkdir(mode=0o700, exist_ok=True)
         os.mkdir(root, mode=0o700)  # noqa: PTH102
     home, tmp, work, scratch = (f"{root}/{part}" for part in ("home", "tmp", "work", "scratch"))
