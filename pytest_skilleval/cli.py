@@ -27,6 +27,7 @@ COMMANDS = {
     "list": ("runs", "List the runs, newest first"),
     "report": ("report", "Show a run again, or write a report of it in another format"),
     "rebuild": ("rebuild", "Judge a run anew from its journal alone and write its reports"),
+    "regrade": ("regrade", "Grade a run again by its cases as they are now, from what it kept; runs no agent"),
     "compare": ("compare", "Compare a run with a baseline: improved, regressed or inconclusive"),
     "lifts": ("lifts", "Put what the skill changes for several providers side by side, and pool it"),
     "noise": ("noise", "Measure how often trials disagree, within two runs and between them"),

@@ -157,7 +157,7 @@ class Trial:
             error = self._ask_until_answered()
         if self.bench.settings.keep != "none":
             stage = self._on_stage()
-            kept.keep_workspace(stage.workspace, stage.before, self._folder)
+            kept.keep_workspace(stage.workspace, stage.before, self._folder, self._redactor.bytes)
             self._kept = True
         if error is not None and self._rule(error).outcome == "error" and not self._timed_out(error):
             raise TrialFault(error.error_class, error.message)
@@ -391,8 +391,7 @@ class Trial:
             kept.drop_workspace(self._folder)
         elif keep != "none" and not self._kept:
             # Its agent came to no answer: it can be looked at, and not be graded again.
-            kept.drop_workspace(self._folder)
-            evidence.keep_tree(stage.workspace, self._folder / "workspace")
+            kept.copy_workspace(stage.workspace, self._folder, self._redactor.bytes)
 
 
 def _with(

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
-import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +18,7 @@ from .answer import FINE, NOT_GOOD, Answer, table
 from .loading import Loading, loading
 from .place import Place, add_output, place_of
 from .proof import lines_by_case, prove
+from .session import run_pytest, stoppable, tell, workers
 from .suite import Finding, Suite, read_suite
 
 __all__ = ["add_arguments", "run"]
@@ -41,9 +37,6 @@ exit status: 0 sound, 1 something is broken
 """
 Lines = dict[tuple[str, str], list[TrialLine]]
 """The trials of one run, by lane and case."""
-_PATIENCE_S = 20.0
-"""How long an interrupted pytest may take to stop its trials."""
-_MOST_WORKERS = 4
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -66,87 +59,35 @@ def run(arguments: Namespace) -> Answer:
     if any(finding.kind == "mistake" for finding in suite.findings):
         # pytest would refuse to start: nothing can be said of the others yet.
         return _answer(suite, seen, {}, {}, suite.findings, strict=arguments.strict)
-    workers = min(_MOST_WORKERS, os.cpu_count() or 1) if arguments.n is None else arguments.n
     runs: list[Lines] = []
-    with _stoppable(), tempfile.TemporaryDirectory(prefix="skilleval-check-") as folder:
+    with stoppable(), tempfile.TemporaryDirectory(prefix="skilleval-check-") as folder:
         for provider in ("oracle", "noop"):
-            _tell(f"{provider}: {numbers.count(len(suite.cases), 'case')} ...")
-            runs.append(lines_by_case(_simulate(provider, Path(folder) / provider, paths, ids, workers)))
+            tell(f"{provider}: {numbers.count(len(suite.cases), 'case')} ...")
+            runs.append(lines_by_case(_simulate(provider, Path(folder) / provider, paths, ids, workers(arguments.n))))
     cases = {(case.lane.value, case.id): case for case in suite.cases}
     proven = _placed(place, suite, prove(cases, *runs))
     return _answer(suite, seen, runs[0], runs[1], [*suite.findings, *proven], strict=arguments.strict)
 
 
-def _tell(line: str) -> None:
-    """Say what goes on, to somebody who waits."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"{line}\n")
-
-
-class _TerminatedError(KeyboardInterrupt):
-    """This program is to end, by a signal that pytest has not seen."""
-
-
-@contextlib.contextmanager
-def _stoppable() -> Iterator[None]:
-    """Let SIGTERM end what was started, like Ctrl-C."""
-
-    def end(_number: int, _frame: object) -> None:
-        raise _TerminatedError
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _simulate(provider: str, output: Path, paths: Sequence[Path], ids: Sequence[str], workers: int) -> Report:
+def _simulate(provider: str, output: Path, paths: Sequence[Path], ids: Sequence[str], count: int) -> Report:
     """Run pytest over the cases with a simulated agent, and return the run.
 
     Raises:
         UserMistake: pytest refused to start; its own words are passed on.
         KeyboardInterrupt: The user has seen enough; pytest has stopped by then.
     """
-    command = [
-        sys.executable, "-m", "pytest", *map(str, paths), "-q", "-n", str(workers), "-p", "no:cacheprovider",
+    said = run_pytest([
+        *map(str, paths), "-q", "-n", str(count), "-p", "no:cacheprovider",
         f"--skilleval-provider={provider}", "--skilleval-lane=all", "--skilleval-trials=1",
         f"--skilleval-output={output / 'runs'}", "--skilleval-gate=never", "--skilleval-max-errors=1",
         "--skilleval-report=json", *(f"--skilleval-case={pattern}" for pattern in ids),
         "-o", "skilleval_compare_baseline=", "-o", "skilleval_against=", "-o", "skilleval_judge=",
-    ]  # fmt: skip
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
-    with subprocess.Popen(
-        command,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    ) as process:
-        try:
-            out, err = process.communicate()
-        except KeyboardInterrupt as stop:
-            # Ctrl-C reaches it by itself, from the terminal; a second one would cut its cleaning up short.
-            if isinstance(stop, _TerminatedError):
-                process.send_signal(signal.SIGINT)
-            try:
-                process.communicate(timeout=_PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-            raise
+        "-o", "skilleval_tokens=",
+    ])  # fmt: skip
     reports = sorted((output / "runs").glob("*/report.json"))
     if not reports:
-        raise UserMistake(f"pytest ran no case: {_last_words(out, err)}")
+        raise UserMistake(f"pytest ran no case: {said.last_words}")
     return store.read_report(reports[-1])
-
-
-def _last_words(out: str, err: str) -> str:
-    """Return what pytest said in the end: its usage error, else the last line."""
-    lines = [line for text in (err, out) for line in text.splitlines() if line.strip()]
-    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR")]
-    return (errors or lines[-1:] or ["it said nothing"])[0]
 
 
 def _placed(place: Place, suite: Suite, findings: Any) -> list[Finding]:

@@ -1,0 +1,92 @@
+"""A pytest session that a command starts, in a process of its own that ends with the command."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+__all__ = ["Said", "run_pytest", "stoppable", "tell", "workers"]
+
+_PATIENCE_S = 20.0
+"""How long an interrupted pytest may take to stop its trials."""
+_MOST_WORKERS = 4
+
+
+class Said(NamedTuple):
+    """What a session said."""
+
+    status: int
+    """Pytest's exit status; negative where a signal ended it."""
+    out: str
+    err: str
+
+    @property
+    def last_words(self) -> str:
+        """What pytest said in the end: its usage error, else the last line."""
+        lines = [line for text in (self.err, self.out) for line in text.splitlines() if line.strip()]
+        errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR")]
+        return (errors or lines[-1:] or ["it said nothing"])[0]
+
+
+class _TerminatedError(KeyboardInterrupt):
+    """This program is to end, by a signal that pytest has not seen."""
+
+
+def tell(line: str) -> None:
+    """Say what goes on, to somebody who waits."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{line}\n")
+
+
+def workers(asked: int | None) -> int:
+    """Return how many workers a session gets: as many as there are cores, unless the user says it."""
+    return min(_MOST_WORKERS, os.cpu_count() or 1) if asked is None else asked
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """Let SIGTERM end what was started, like Ctrl-C."""
+
+    def end(_number: int, _frame: object) -> None:
+        raise _TerminatedError
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def run_pytest(words: Sequence[str]) -> Said:
+    """Run pytest to its end.
+
+    Raises:
+        KeyboardInterrupt: The user has seen enough; pytest has stopped by then.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
+    with subprocess.Popen(
+        [sys.executable, "-m", "pytest", *words],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as process:
+        try:
+            out, err = process.communicate()
+        except KeyboardInterrupt as stop:
+            # Ctrl-C reaches it by itself, from the terminal; a second one would cut its cleaning up short.
+            if isinstance(stop, _TerminatedError):
+                process.send_signal(signal.SIGINT)
+            try:
+                process.communicate(timeout=_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            raise
+    return Said(process.returncode, out, err)
