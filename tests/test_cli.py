@@ -188,7 +188,7 @@ def test_completion_knows_every_command_and_every_long_option(said: Any, shell: 
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        (("skilleval", "re"), {"report", "rebuild"}),
+        (("skilleval", "re"), {"report", "rebuild", "regrade"}),
         (("skilleval", "compare", "--al"), {"--allow-incomparable"}),
         (("skilleval", "completion", "z"), {"zsh"}),
         (("skilleval", "report", "lat"), {"latest"}),
