@@ -8,7 +8,6 @@ A trial is graded again only from what is as it was: digests of the transcript a
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -35,6 +34,7 @@ PLACE = "/trial"
 """What stands in a transcript for the folder of the trial's home, workspace and temp files."""
 _PLACES = re.compile(rf"{PLACE}(?=/(?:home|work|tmp|scratch)\b)")
 _SCHEMA = "skilleval-workspace/1"
+_NOTE_CHARS = 300
 
 
 class Kept(NamedTuple):
@@ -51,8 +51,12 @@ class Kept(NamedTuple):
     """Relative path to SHA-256 of each file that the agent was given."""
 
 
-def keep_workspace(workspace: Path, given: Mapping[str, str], folder: Path, redact: Callable[[bytes], bytes]) -> None:
+def keep_workspace(
+    workspace: Path, given: Mapping[str, str], folder: Path, redact: Callable[[bytes], bytes]
+) -> list[str]:
     """Copy a workspace into a trial's folder, with all that grading it again needs.
+
+    What cannot be kept is no fault of the agent: the trial goes on, and says so.
 
     Args:
         workspace: As the agent left it.
@@ -60,12 +64,17 @@ def keep_workspace(workspace: Path, given: Mapping[str, str], folder: Path, reda
         folder: The trial's folder.
         redact: Takes secrets out of a file.
 
-    Raises:
-        OSError: It cannot be copied.
+    Returns:
+        Notes for the record: why it could not be kept; nothing where it was.
     """
-    copy_workspace(workspace, folder, redact)
-    left = evidence.snapshot(folder / "workspace")
-    write_sealed(folder / "workspace.json", {"schema": _SCHEMA, "given": dict(given), "left": left})
+    try:
+        copy_workspace(workspace, folder, redact)
+        left = evidence.snapshot(folder / "workspace")
+        write_sealed(folder / "workspace.json", {"schema": _SCHEMA, "given": dict(given), "left": left})
+    except OSError as error:
+        drop_workspace(folder)
+        return [f"its workspace could not be kept: {str(error)[:_NOTE_CHARS]}"]
+    return []
 
 
 def copy_workspace(workspace: Path, folder: Path, redact: Callable[[bytes], bytes]) -> None:
@@ -96,9 +105,8 @@ def _clean(path: Path, redact: Callable[[bytes], bytes]) -> None:
 
 def drop_workspace(folder: Path) -> None:
     """Remove a kept workspace, as far as there is one."""
-    with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(folder / "workspace")
     (folder / "workspace.json").unlink(missing_ok=True)
+    shutil.rmtree(folder / "workspace", ignore_errors=True)
 
 
 def read_kept(folder: Path, record: TrialRecord) -> Kept:

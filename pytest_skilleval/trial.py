@@ -157,7 +157,8 @@ class Trial:
             error = self._ask_until_answered()
         if self.bench.settings.keep != "none":
             stage = self._on_stage()
-            kept.keep_workspace(stage.workspace, stage.before, self._folder, self._redactor.bytes)
+            notes = kept.keep_workspace(stage.workspace, stage.before, self._folder, self._redactor.bytes)
+            self._course.notes += notes
             self._kept = True
         if error is not None and self._rule(error).outcome == "error" and not self._timed_out(error):
             raise TrialFault(error.error_class, error.message)

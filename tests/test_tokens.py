@@ -79,7 +79,8 @@ def test_a_group_that_costs_more_is_warned_of_and_changes_neither_status_nor_ver
     assert {row["case"]: row["warned"] for row in after["tokens"]["groups"]} == {"cheap": False, "dear": True}
     assert after["tokens"]["unknown"] == 1
     run = any_mode.path / ".skilleval/latest"
-    assert "costs 3,000 tokens a trial" in (run / "report.md").read_text()
+    for name in ("report.md", "report.html"):
+        assert "costs 3,000 tokens a trial" in (run / name).read_text()
 
 
 def test_serial_and_parallel_runs_say_the_same_of_tokens(project: Project) -> None:

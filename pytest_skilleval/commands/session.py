@@ -15,6 +15,8 @@ __all__ = ["Said", "run_pytest", "stoppable", "tell", "workers"]
 _PATIENCE_S = 20.0
 """How long an interrupted pytest may take to stop its trials."""
 _MOST_WORKERS = 4
+_DROPPED = ("PYTEST_XDIST_", "GITHUB_STEP_SUMMARY")
+"""Variables of another session's workers, and the place of a CI job's summary: this session's report is not for it."""
 
 
 class Said(NamedTuple):
@@ -68,7 +70,7 @@ def run_pytest(words: Sequence[str]) -> Said:
     Raises:
         KeyboardInterrupt: The user has seen enough; pytest has stopped by then.
     """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(_DROPPED)}
     with subprocess.Popen(
         [sys.executable, "-m", "pytest", *words],
         env=environment,

@@ -19,6 +19,7 @@ from pytest_skilleval.reports import numbers
 from pytest_skilleval.reports.drawing import difference_axis, share_axis
 from pytest_skilleval.reports.headline import headline, lift_word, provider_name, simulated
 from pytest_skilleval.reports.plain import cut, plain
+from pytest_skilleval.reports.tokens import token_warnings
 from pytest_skilleval.reports.trialfiles import evidence_size
 from pytest_skilleval.reports.versus import power_lines, versus
 from pytest_skilleval.reports.views import GroupView, error_kinds, group_views, lane_views
@@ -65,6 +66,7 @@ def as_html(
             lanes=lane_views(report, groups),
             errors=error_kinds(report),
             power=power_lines(report.power),
+            token_warnings=token_warnings(report),
             large=large,
             trials_of=_reader(report, folder, baseline_folder),
             text_limit=TEXT_LIMIT,

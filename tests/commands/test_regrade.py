@@ -475,6 +475,36 @@ def test_of_failed_trials_alone_only_those_are_graded_again(shell: Shell, temp: 
     assert not [path for path in run.glob("trials/*/workspace.json") if not (path.parent / "workspace").is_dir()]
 
 
+FULL = """
+from pytest_skilleval import evidence
+
+def full(workspace, target):
+    target.mkdir()
+    raise OSError(28, "No space left on device", "out.txt")
+
+evidence.keep_tree = full
+"""
+
+
+def test_a_workspace_that_cannot_be_kept_changes_no_outcome_and_is_said(shell: Shell, temp: Path) -> None:
+    make_project(shell.folder)
+    write(shell.folder, "conftest.py", FULL)
+    write(shell.folder, "cases/execution/hello.yaml", HELLO | {"stub": {"solve_rate": 1}})
+    run = own_run(shell, "cases/execution", "--skilleval-keep=all")
+    lines = json.loads((run / "report.json").read_text())["trials"]
+    assert {line["outcome"] for line in lines} == {"passed"}
+    assert all("could not be kept: [Errno 28] No space left on device" in line["notes"][0] for line in lines)
+    assert [path for name in ("workspace", "workspace.json") for path in run.glob(f"trials/*/{name}")] == []
+    assert regrade(shell, run.name).status == 4
+
+
+def test_the_summary_of_a_ci_job_is_left_alone(shell: Shell, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(shell.folder / "summary.md"))
+    said = regrade(shell, "latest", "--json", "--cases", "cases/prompt")
+    assert said.json["regraded"] == 6
+    assert not (shell.folder / "summary.md").exists()
+
+
 def test_what_an_earlier_attempt_left_is_gone_when_a_later_one_is_kept(tmp_path: Path) -> None:
     work, folder = tmp_path / "work", tmp_path / "trial"
     write(work, "first.txt", "1")
