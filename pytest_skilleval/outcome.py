@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
     from pytest_skilleval.options import Settings
     from pytest_skilleval.trial import Trial
 
-__all__ = ["RECORD", "Idle", "Trials", "after_death", "attach", "pass_over_idle", "settle", "spare"]
+__all__ = ["RECORD", "Idle", "Trials", "after_death", "attach", "comes_again", "pass_over_idle", "settle", "spare"]
 
 RECORD: pytest.StashKey[TrialRecord] = pytest.StashKey()
+_SETTLED: pytest.StashKey[bool] = pytest.StashKey()
 
 
 class Idle(pytest.Item):
@@ -121,7 +123,17 @@ def _put(report: pytest.TestReport, record: TrialRecord, settings: Settings) -> 
     report.user_properties.append((REPORT_KEY, text))
 
 
-def after_death(folder: Path, report: pytest.TestReport, settings: Settings, *, reported: bool) -> None:
+def comes_again(sched: Any, nodeid: str) -> bool:
+    """Tell whether a scheduler hands the item of a dead worker out once more; those by scope and file do."""
+    units = [*getattr(sched, "workqueue", {}).values()]
+    for assigned in getattr(sched, "assigned_work", {}).values():
+        units += assigned.values()
+    return any(unit.get(nodeid) is False for unit in units)
+
+
+def after_death(
+    folder: Path, report: pytest.TestReport, settings: Settings, *, reported: bool, again: bool = False
+) -> None:
     """Settle the trial of a worker that died, and let xdist's report of the crash say what the journal says.
 
     A worker may die between the record and the report of a trial: then the trial has its result.
@@ -131,6 +143,7 @@ def after_death(folder: Path, report: pytest.TestReport, settings: Settings, *, 
         report: Of the crash.
         settings: What the user asked for.
         reported: Whether the trial's own report came home.
+        again: Whether another worker is given the item; it runs a trial that the dead one had not begun, and no other.
 
     Raises:
         OSError: The record could not be written; the trial is missing then.
@@ -143,6 +156,9 @@ def after_death(folder: Path, report: pytest.TestReport, settings: Settings, *, 
     entry = journal.read(planned.id)
     attempt = entry.intent.attempt if entry.intent else 1
     record = entry.record
+    if record is None and again and (entry.intent is None or entry.intent.worker != report.node.gateway.id):
+        report.when, report.outcome, report.longrepr = "teardown", "passed", None  # its report is still to come
+        return
     if record is None or record.timing.attempt < attempt:
         record = _died(plan.run, plan.provider, planned, entry)
         journal.write_record(record)
@@ -202,6 +218,40 @@ class Trials:
     def __init__(self, config: pytest.Config, evals: Evals) -> None:
         self.config = config
         self.evals = evals
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Pass over a trial that ended its worker: the controller settles it, and it may end this worker, too."""
+        if not self._ended_a_worker(item):
+            return None
+        from _pytest.runner import runtestprotocol  # noqa: PLC0415 - without reports, as plugins that rerun tests call it
+
+        item.stash[_SETTLED] = True
+        runtestprotocol(item, log=False, nextitem=nextitem)
+        return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Set nothing up for such a trial."""
+        if item.stash.get(_SETTLED, False):
+            pytest.skip("its worker died")
+
+    def _ended_a_worker(self, item: pytest.Item) -> bool:
+        """Tell whether another worker of this session began a trial and gave it no result."""
+        from pytest_skilleval.collection import eval_item  # noqa: PLC0415 - it imports this package's heavy part
+
+        work = eval_item(item)
+        if work is None or not hasattr(self.config, "workerinput"):
+            return False
+        journal = self.evals.bench.journal
+        if not journal.folder(work.id).exists():
+            return False
+        intent, record, _ = journal.read(work.id)
+        if intent is None or (intent.session, intent.pid == os.getpid()) != (self.evals.bench.token, False):
+            return False
+        if record is None or record.timing.attempt < intent.attempt:
+            return True
+        return record.error is not None and record.error.error_class is ErrorClass.WORKER_DIED
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:

@@ -353,6 +353,8 @@ class Intent(Frozen):
     started: float
     worker: str
     pid: int
+    session: str = ""
+    """The token of the session that starts it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
 

@@ -103,6 +103,7 @@ class Trial:
             started=self._course.started,
             worker=bench.worker,
             pid=os.getpid(),
+            session=bench.token,
         )
         try:
             self._folder = bench.journal.write_intent(intent)
