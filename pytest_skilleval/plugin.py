@@ -398,7 +398,8 @@ def pytest_handlecrashitem(crashitem: str, report: pytest.TestReport, sched: Any
     if folder.is_dir():
         from pytest_skilleval import outcome
 
-        outcome.after_death(folder, report, config.stash[SETTINGS], reported=crashitem in config.stash[TALLY].home)
+        reported, again = crashitem in config.stash[TALLY].home, outcome.comes_again(sched, crashitem)
+        outcome.after_death(folder, report, config.stash[SETTINGS], reported=reported, again=again)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
