@@ -1,6 +1,6 @@
 """The fault scoreboard: faults are injected into real runs, and a line each says whether everything held.
 
-    python -m benchmarks.faults [--full] [--only F1,F2]
+    python -m benchmarks.faults [--full] [--only F1,F2] [--repeats N] [--write]
 
 What holds for every line, whatever the fault:
 

@@ -117,7 +117,7 @@ def huge_output(desk: Desk) -> None:
 
 def _bounded(desk: Desk, peaks: dict[str, int]) -> list[str]:
     most = max(peaks.values(), default=0)
-    desk.remark(f"peak {most // MIB} MiB")
+    desk.measure("peak memory", most // MIB, "MiB")
     return desk.expect(0 < most < 200 * MIB, f"peak memory {most // MIB} MiB")
 
 
@@ -160,7 +160,7 @@ def stubborn(desk: Desk) -> None:
                 problems += desk.expect(trial["outcome"] == wanted, f"{trial['outcome']}, not {wanted}")
                 problems += desk.expect(trial["isolation"]["tree"] == "dead", "its tree is not proven dead")
                 problems += desk.expect(took <= 1 + _GRACE + 1 + patience(), f"dead after {took:.1f} s")
-                desk.remark(f"dead after {took:.1f} s")
+                desk.measure("dead after", took, "s")
             desk.point(f"{mode} leaving {'nothing' if leaves == ':' else 'a file'}", problems, session)
 
 

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,20 +29,28 @@ class Desk:
         folder: Where its beds go.
         full: Whether this is the full board.
         seed: Of the random moments.
+        repeats: At most so many faults at random moments; None = as many as the board wants.
     """
 
-    def __init__(self, folder: Path, *, full: bool, seed: int = 0) -> None:
+    def __init__(self, folder: Path, *, full: bool, seed: int = 0, repeats: int | None = None) -> None:
         self.folder = folder
         self.full = full
+        self.repeats = repeats
         self.draw = random.Random(seed)
         self.totals = Totals()
         self.problems: list[str] = []
         self.remarks: list[str] = []
+        self._measured: dict[str, list[float]] = {}
         self._beds: list[Bed] = []
 
     def scale(self, small: int, full: int) -> int:
         """Return how many of something this board wants."""
         return full if self.full else small
+
+    def times(self, small: int, full: int) -> int:
+        """Return how often something is done at random moments."""
+        wanted = self.scale(small, full)
+        return wanted if self.repeats is None else min(wanted, self.repeats)
 
     def bed(self, **more: Any) -> Bed:
         """Return a fresh bed."""
@@ -66,6 +75,19 @@ class Desk:
     def remark(self, text: str) -> None:
         """Write down a number that is worth reading."""
         self.remarks.append(text)
+
+    def measure(self, what: str, value: float, unit: str) -> None:
+        """Write down a number of which the least and the most are worth reading."""
+        self._measured.setdefault(f"{what} {{}} {unit}", []).append(value)
+
+    def remembered(self) -> list[str]:
+        """Return all that was written down, each remark once."""
+        ranges = []
+        for text, values in self._measured.items():
+            least, most = f"{min(values):.3g}", f"{max(values):.3g}"
+            ranges.append(text.format(least if least == most else f"{least} to {most}"))
+        counts = Counter(self.remarks)
+        return [*ranges, *(text if count == 1 else f"{text} ({count} times)" for text, count in counts.items())]
 
     def close(self) -> None:
         """Kill and remove what the line has left."""
@@ -107,12 +129,12 @@ def line(name: str, fault: str) -> Callable[[Callable[[Desk], None]], Callable[[
     return put
 
 
-def run_line(name: str, *, full: bool, folder: Path | None = None, seed: int = 0) -> Result:
+def run_line(name: str, *, full: bool, folder: Path | None = None, seed: int = 0, repeats: int | None = None) -> Result:
     """Inject one line's faults and say how it came out."""
     one = LINES[name]
     started = time.monotonic()
     with _place(folder) as place:
-        desk = Desk(place / name, full=full, seed=seed)
+        desk = Desk(place / name, full=full, seed=seed, repeats=repeats)
         try:
             one.inject(desk)
         except CannotInject as reason:
@@ -123,7 +145,7 @@ def run_line(name: str, *, full: bool, folder: Path | None = None, seed: int = 0
             desk.close()
     if not desk.totals.points:
         desk.problems.append("nothing was injected")
-    state, why = ("red", desk.problems) if desk.problems else ("green", desk.remarks)
+    state, why = ("red", desk.problems) if desk.problems else ("green", desk.remembered())
     return Result(name, one.fault, desk.totals, state, tuple(why), time.monotonic() - started)
 
 

@@ -82,7 +82,7 @@ def _join(folder: Path, agreed: Plan, number: int, shared: TrialId) -> None:
 @line("F20", "two runs, one folder")
 def one_folder(desk: Desk) -> None:
     """Two sessions start together with one output; two resume the same run together; two get the same run id."""
-    for number in range(desk.scale(1, 50)):
+    for number in range(desk.times(1, 50)):
         _fresh(desk, number)
         _resumed(desk, number)
         _same_id(desk, number)

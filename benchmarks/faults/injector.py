@@ -84,5 +84,5 @@ def listed_run(
     log = bed.folder / "calls"
     session: Session = bed.run(*args, before=counting(log, kinds))
     if session.status != 0:
-        raise CannotInject(f"an unharmed run under strace ends with {session.status}: {session.said[-300:]}")
+        raise RuntimeError(f"an unharmed run under strace ends with {session.status}: {session.said[-300:]}")
     return bed, calls(log)

@@ -19,7 +19,7 @@ _KILLS = 6
 @line("F1", "worker killed")
 def worker_killed(desk: Desk) -> None:
     """Kill a random worker at random moments, in each way of distributing tests."""
-    left = desk.scale(4, 100)
+    left = desk.times(4, 100)
     sessions = 0
     while left > 0:
         mode = MODES[sessions % len(MODES)]
@@ -87,7 +87,7 @@ def _died_once(bed: Bed, killed: int, status: int | None) -> list[str]:
 @line("F2", "controller killed")
 def controller_killed(desk: Desk) -> None:
     """Kill the controller at random moments, resume, kill that one too; in the end everything has run once."""
-    left = desk.scale(3, 100)
+    left = desk.times(3, 100)
     rounds = 0
     while left > 0:
         left -= _one_run(desk, ("-n2",) if rounds % 2 == 0 else ("-n0",), min(left, 6 if desk.full else 3))

@@ -38,7 +38,7 @@ def _ended(desk: Desk, bed: Bed, session: Session, account: Account, wanted: tup
     problems += desk.expect(run["status"] == "interrupted", f"status {run['status']}")
     home = sum(run["counts"].values()) - run["counts"]["missing"]
     problems += desk.expect(home == len(bed.records()), f"{len(bed.records())} records, {home} in the report")
-    desk.remark(f"ended in {took:.1f} s")
+    desk.measure("ended in", took, "s")
     return problems
 
 
@@ -130,7 +130,7 @@ def pressed_once(desk: Desk) -> None:
     """Signal INT to the group, as a terminal does, and to the controller alone, as some tools do."""
     for mode in ("-n2", "-n0"):
         for group in (True, False):
-            for _ in range(desk.scale(1, 5)):
+            for _ in range(desk.times(1, 5)):
                 bed = desk.bed(agent="trap '' INT TERM HUP; sleep 30 & sleep 0.5")
                 account = desk.account(bed)
                 session = bed.start(mode, "--trials", "30")
@@ -146,7 +146,7 @@ def pressed_once(desk: Desk) -> None:
 @line("F8", "Ctrl-C twice, three times")
 def pressed_again(desk: Desk) -> None:
     """Press again 150 ms later, and again."""
-    for number in range(desk.scale(3, 50)):
+    for number in range(desk.times(3, 50)):
         mode = ("-n2", "-n0")[number % 2]
         presses = (2, 3)[number // 2 % 2]
         bed = desk.bed(agent="trap '' INT TERM HUP; sleep 30 & sleep 0.5")
