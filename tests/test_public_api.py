@@ -189,20 +189,26 @@ def _wheel(folder: Path, names: tuple[str, ...], filling: bytes = b"") -> Path:
 def test_a_wheel_that_is_right_has_no_problems(wheel_check: Any, tmp_path: Path) -> None:
     path = _wheel(tmp_path, (*wheel_check.WANTED, "pytest_skilleval-0.1.0.dist-info/METADATA"))
     assert wheel_check.problems(path) == []
-    assert wheel_check.main(str(tmp_path)) == 0
+    assert wheel_check.check(str(tmp_path)) == 0
 
 
 def test_a_wheel_that_is_too_large_or_lacks_or_holds_something_is_refused(wheel_check: Any, tmp_path: Path) -> None:
     names = (*wheel_check.WANTED[1:], "tests/test_x.py", "pytest_skilleval/__pycache__/x.pyc")
-    found = wheel_check.problems(_wheel(tmp_path, names, b"x" * 60_000))
+    found = wheel_check.problems(_wheel(tmp_path, names, b"x" * (wheel_check.LIMIT // len(names) + 1)))
     assert [line.split()[0] for line in found] == [
         next(line.split()[0] for line in found if "bytes" in line),
         "pytest_skilleval/py.typed",
         "tests/test_x.py",
         "pytest_skilleval/__pycache__/x.pyc",
     ]
-    assert wheel_check.main(str(tmp_path)) == 1
+    assert wheel_check.check(str(tmp_path)) == 1
 
 
 def test_what_the_wheel_must_hold_is_in_the_package(wheel_check: Any) -> None:
     assert all((ROOT / name).is_file() for name in wheel_check.WANTED)
+
+
+def test_the_oldest_dependencies_are_those_that_the_project_names(wheel_check: Any) -> None:
+    pins = wheel_check.oldest()
+    assert "pytest==9.0" in pins
+    assert len(pins) == len(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"])
