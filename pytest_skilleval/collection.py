@@ -342,16 +342,9 @@ class TrialItem(pytest.Function):
 
 def _adopt(item: pytest.Item, work: WorkItem) -> None:
     item.stash[WORK] = work
-    item.add_marker(
-        _known(item, "skilleval")(
-            lane=work.id.lane,
-            case=work.id.case,
-            condition=work.id.condition,
-            trial=work.trial,
-            category=work.case.spec.category,
-            skill=work.case.spec.skill,
-        )
-    )
+    spec = work.case.spec
+    mark = _known(item, "skilleval")
+    item.add_marker(mark(**work.id._asdict(), category=spec.category, skill=spec.skill))
     _mark(item, work.condition.name)
     if item.config.pluginmanager.hasplugin("rerunfailures"):
         # A rerun would replace a miss by a pass. The first mark counts, and a category may be named `flaky`, too.
@@ -360,9 +353,10 @@ def _adopt(item: pytest.Item, work: WorkItem) -> None:
 
 def _mark(node: pytest.Collector | pytest.Item, name: str) -> None:
     """Add a plain marker, registered first since pytest's strict mode refuses others."""
-    if not re.fullmatch(r"[\w-]+", name):
-        return
-    if name not in node.config.stash.setdefault(_MARKS, {}):
+    known = node.config.stash.setdefault(_MARKS, {})
+    if name not in known:
+        if not re.fullmatch(r"[\w-]+", name):
+            return
         _register(node.config, [name])
     node.add_marker(_known(node, name))
 

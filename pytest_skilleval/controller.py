@@ -12,19 +12,18 @@ from pytest_skilleval import comparison, store, tokens, verdicts
 from pytest_skilleval.caps import Caps, caps_of
 from pytest_skilleval.journal import read_plan
 from pytest_skilleval.records import Outcome
-from pytest_skilleval.reports.forecast import forecast_lines
 from pytest_skilleval.reports.writing import beside, write_reports, write_step_summary
 from pytest_skilleval.scheduler import SCHEDULER, CapScheduler, Work, recorded_durations, works
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from pytest_skilleval.comparison import Baseline
     from pytest_skilleval.options import Settings
-    from pytest_skilleval.records import ExpectedGroup, ProviderInfo, Report
+    from pytest_skilleval.records import ProviderInfo, Report
     from pytest_skilleval.tokens import Snapshot
 
-__all__ = ["Controller", "forecast", "make_scheduler", "open_baseline", "open_controller"]
+__all__ = ["Controller", "make_scheduler", "open_baseline", "open_controller"]
 
 OK, TESTS_FAILED, INTERRUPTED, NO_TESTS = 0, 1, 2, 5
 
@@ -56,19 +55,6 @@ def open_controller(
     except FileNotFoundError:
         return None
     return Controller(settings, folder, baseline, snapshot) if plan.token == token else None
-
-
-def forecast(settings: Settings, groups: Sequence[ExpectedGroup], provider: str, *, paid: bool) -> list[str]:
-    """Return the lines that say what a run will take.
-
-    Args:
-        settings: What the user asked for.
-        groups: What it will run.
-        provider: Who answers.
-        paid: Whether that costs money or quota.
-    """
-    durations = store.read_durations(settings.output, provider)
-    return forecast_lines(groups, durations, store.last_report(settings.output, provider), paid=paid)
 
 
 def make_scheduler(config: pytest.Config, count: int, settings: Settings, folder: Path, *, paid: bool) -> CapScheduler:

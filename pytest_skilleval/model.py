@@ -6,7 +6,7 @@ import hashlib
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -36,9 +36,12 @@ __all__ = [
 ]
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
 def canonical_json(value: object) -> str:
     """Return the one JSON text of a value: sorted keys, ASCII, no spaces, NaN refused."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def digest_text(text: str) -> str:
@@ -46,10 +49,18 @@ def digest_text(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+NOTHING: Any = Field(default_factory=dict, json_schema_extra={"default": {}})
+"""An empty mapping as a default; pydantic would copy one that it is given, which costs more than making it."""
+
+
 class Frozen(Described, BaseModel):
     """A value: immutable, and strict about names it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """Return itself: a value is never changed, and pydantic copies each default that holds a mapping."""
+        return self
 
 
 class Lane(StrEnum):
@@ -418,11 +429,11 @@ class WorkspaceSpec(Frozen):
 
     template: RelativePath | None = None
     """A folder beside the case file, copied."""
-    copies: dict[str, RelativePath] = {}
+    copies: dict[str, RelativePath] = NOTHING
     """Path in the workspace to a file or folder beside the case file, copied there after the template."""
-    files: dict[str, str] = {}
+    files: dict[str, str] = NOTHING
     """Path to text, written last."""
-    env: dict[str, str] = {}
+    env: dict[str, str] = NOTHING
     """Variables the agent gets besides the allow-list."""
     setup: tuple[SetupStep, ...] = ()
     """Commands that make it ready, in order."""
@@ -481,7 +492,7 @@ class ReportSpec(Frozen):
 class Scoring(Frozen):
     """Weights and thresholds of a case's score, where the lane's own do not fit."""
 
-    weights: dict[str, Weight] = {}
+    weights: dict[str, Weight] = NOTHING
     """Component to weight, for those that differ from the lane's."""
     pass_at: Share | None = None
     """The least score that passes."""
@@ -546,13 +557,13 @@ class Case(Frozen):
     """The file that holds it."""
     line: int
     """1-based."""
-    digests: dict[str, str] = {}
+    digests: dict[str, str] = NOTHING
     """Relative path to SHA-256 of each file that the fingerprint covers."""
     fingerprint: str
     """16 hex digits over what is asked and how it is judged."""
     python: bool = False
     """Whether it is a test function."""
-    extra: dict[str, Any] = {}
+    extra: dict[str, Any] = NOTHING
     """Keys of foreign formats that are kept but not used."""
 
     @property

@@ -484,10 +484,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def _forecast(config: pytest.Config) -> list[str]:
     """Return what the collected trials will take."""
-    from pytest_skilleval import controller
+    from pytest_skilleval.reports.forecast import forecast
 
     provider = _usage(lambda: evals_of(config).bench.provider)
-    return controller.forecast(config.stash[SETTINGS], config.stash[EXPECTED], provider.id, paid=provider.paid)
+    return forecast(config.stash[SETTINGS], config.stash[EXPECTED], provider.id, paid=provider.paid)
 
 
 def controller_of(config: pytest.Config) -> Controller | None:

@@ -72,7 +72,7 @@ class Workbench:
         self.environ = dict(os.environ)
         self.conditions = CONDITIONS | {condition.name: condition for condition in conditions}
         self.notes: dict[str, None] = {}
-        self._skill_folders: list[Path] = []
+        self._skill_folders: dict[Path, None] = {}
         self.scheduled = False
         """Whether the plugin's own scheduler hands out the trials."""
         self.events: list[str] = []
@@ -219,7 +219,7 @@ class Workbench:
     def add_skill_folder(self, folder: Path) -> None:
         """Take in the skill that a file of evals belongs to."""
         if folder not in self._skill_folders:
-            self._skill_folders.append(folder)
+            self._skill_folders[folder] = None
             self.__dict__.pop("skills", None)
 
     def skill_of(self, case: Case) -> Skill | None:

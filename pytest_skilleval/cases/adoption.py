@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,10 +37,16 @@ def slug(text: object, limit: int = 80) -> str:
 
 def skill_root_of(path: Path, root: Path | None = None) -> Path | None:
     """Return the nearest folder above a file that holds a SKILL.md, not above root; None where there is none."""
-    for folder in list(path.absolute().parents)[:_LEVELS]:
-        if (folder / "SKILL.md").is_file():
-            return folder
-        if root is not None and folder == root.absolute():
+    top = None if root is None else os.fspath(root.absolute())
+    folder = os.fspath(path.absolute())
+    for _ in range(_LEVELS):  # plain strings: a repository may hold a thousand of these files
+        above = os.path.dirname(folder)  # noqa: PTH120
+        if above == folder:
+            break
+        folder = above
+        if os.path.isfile(f"{folder}/SKILL.md"):  # noqa: PTH113
+            return Path(folder)
+        if folder == top:
             break
     return None
 
@@ -83,8 +90,9 @@ class Adoption:
     def _own_name(self) -> str | None:
         if self._skill_root is None:
             return None
+        file = self._skill_root / "SKILL.md"
         try:
-            front = read_front_matter((self._skill_root / "SKILL.md").read_bytes(), "SKILL.md")
+            front = read_front_matter(file.read_bytes(), str(file))
         except (OSError, SkillMistake):
             return None
         name = front.data.get("name")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_skilleval import store
 from pytest_skilleval.reports import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from pytest_skilleval.options import Settings
     from pytest_skilleval.records import ExpectedGroup, GroupSummary, Report
 
-__all__ = ["forecast_lines"]
+__all__ = ["forecast", "forecast_lines"]
 
 
 class _Sum(NamedTuple):
@@ -34,6 +36,19 @@ class _Sum(NamedTuple):
         parts += [f"{self.allowed} of {groups} groups at most their {limit}"] if self.allowed else []
         parts += [f"{self.unknown} of {groups} groups unknown and not counted"] if self.unknown else []
         return f"{word} {write(self.value)} ({', '.join(parts)})"
+
+
+def forecast(settings: Settings, groups: Sequence[ExpectedGroup], provider: str, *, paid: bool) -> list[str]:
+    """Return the lines that say what a run will take.
+
+    Args:
+        settings: What the user asked for.
+        groups: What it will run.
+        provider: Who answers.
+        paid: Whether that costs money or quota.
+    """
+    durations = store.read_durations(settings.output, provider)
+    return forecast_lines(groups, durations, store.last_report(settings.output, provider), paid=paid)
 
 
 def forecast_lines(

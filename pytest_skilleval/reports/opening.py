@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_skilleval import comparison
 from pytest_skilleval.model import BASE
 from pytest_skilleval.reports import numbers
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
 
     from pytest_skilleval.comparison import Baseline
     from pytest_skilleval.options import Settings
-    from pytest_skilleval.records import AgainstRef, ProviderInfo
+    from pytest_skilleval.records import AgainstRef, ProviderInfo, Report
 
 __all__ = ["header_lines", "plan_lines"]
 
@@ -42,14 +41,21 @@ def header_lines(
         lines.append(f"skilleval: against {against.reference}, both sides in this run: {pairs}")
         twins = {group for group in groups if group[2].endswith(BASE)}
         sides = [(lane, case, name) for lane, case, name in groups if (lane, case, f"{name}{BASE}") in twins]
-        lines += [f"skilleval: {reason}" for reason in comparison.forecast(None, sides, settings.trials)]
+        lines += [f"skilleval: {reason}" for reason in _forecast(None, sides, settings.trials)]
     if baseline is None:
         return lines
     run = baseline.report.run
     lines.append(f"skilleval: baseline {run.id} of {run.started}, {numbers.count(run.trials, 'trial')} each")
     lines += [f"skilleval: not comparable, but allowed: {reason}" for reason in baseline.allowed]
-    lines += [f"skilleval: {reason}" for reason in comparison.forecast(baseline.report, groups, settings.trials)]
+    lines += [f"skilleval: {reason}" for reason in _forecast(baseline.report, groups, settings.trials)]
     return lines
+
+
+def _forecast(report: Report | None, groups: Sequence[tuple[str, str, str]], trials: int) -> list[str]:
+    """Say what a comparison could not tell; only here numbers are computed before the first trial."""
+    from pytest_skilleval import comparison  # noqa: PLC0415 - the numeric libraries are most of a session's start
+
+    return list(comparison.forecast(report, groups, trials))
 
 
 def _version(digest: str | None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pytest_skilleval.documents import decode, parse_yaml
@@ -13,9 +15,9 @@ __all__ = ["FrontMatter", "read_front_matter", "split_front_matter"]
 class FrontMatter(NamedTuple):
     """A SKILL.md, taken apart."""
 
-    data: dict[str, Any]
+    data: Mapping[str, Any]
     """The front matter's keys."""
-    lines: dict[str, int]
+    lines: Mapping[str, int]
     """1-based line of each key."""
     body: str
     """What follows, line breaks as they are."""
@@ -40,8 +42,9 @@ def split_front_matter(text: str) -> tuple[str, str, int] | None:
     return None
 
 
+@functools.lru_cache(maxsize=1024)
 def read_front_matter(data: bytes, name: str) -> FrontMatter:
-    """Take a SKILL.md apart.
+    """Take a SKILL.md apart; what was read last is kept, since a file of evals and its skill both ask.
 
     Args:
         data: Its bytes.

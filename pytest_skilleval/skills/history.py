@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import subprocess
@@ -98,6 +99,8 @@ def skill_at(revision: str, skill: Skill, *, target: Path) -> Skill:
 
 def _previous(skill: Skill, target: Path) -> Skill | None:
     """Return the newest committed version that installs something else than what lies on disk."""
+    if not _may_have_history(os.path.realpath(skill.path)):
+        return None  # a thousand skills would cost a thousand processes
     history = _git(skill.path, "log", f"--max-count={MAX_COMMITS}", "--format=%H", "--", ".")
     seen: set[tuple[_Blob, ...]] = set()
     for commit in (history or b"").decode().split():
@@ -173,6 +176,15 @@ def _contents(folder: Path, blobs: list[_Blob]) -> Iterator[bytes]:
         size = int(parts[2])
         yield out[end + 1 : end + 1 + size]
         at = end + 1 + size + 1
+
+
+@functools.lru_cache(maxsize=4096)
+def _may_have_history(folder: str) -> bool:
+    """Tell whether a folder may lie in a repository: a `.git` above it."""
+    if os.path.lexists(f"{folder}/.git"):
+        return True
+    above = os.path.dirname(folder)  # noqa: PTH120 - strings are the cache's keys
+    return above != folder and _may_have_history(above)
 
 
 def _git(folder: Path, *arguments: str, stdin: bytes = b"") -> bytes | None:
