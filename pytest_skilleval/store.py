@@ -127,6 +127,13 @@ def point_latest(output: Path, run: str) -> None:
         aside.replace(link)
 
 
+def run_ids(output: Path) -> list[str]:
+    """Return the ids of the runs that have a plan, the newest first, whether or not they came to a report."""
+    if not output.is_dir():
+        return []
+    return sorted((entry.name for entry in output.iterdir() if (entry / "plan.json").exists()), reverse=True)
+
+
 def find_run(output: Path, reference: str, root: Path) -> Path:
     """Return what a reference means: a report.json, a run folder, a run id, a blessed name or `latest`.
 
@@ -147,11 +154,7 @@ def find_run(output: Path, reference: str, root: Path) -> Path:
             return place.resolve() / "report.json"
         if place.is_dir() and (place / "plan.json").exists():
             return place.resolve()
-    runs = (
-        sorted((entry.name for entry in output.iterdir() if (entry / "plan.json").exists()), reverse=True)
-        if output.is_dir()
-        else []
-    )
+    runs = run_ids(output)
     known = ", ".join(runs[:5]) or f"no runs in {output}"
     raise BaselineMistake(
         f"{reference}: neither a report.json, a run folder, a run id, a blessed name nor 'latest' (there are: {known})"

@@ -44,7 +44,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> Answer:
     """Judge a run anew."""
     place = place_of(arguments)
-    folder = run_folder(place, arguments.run)
+    # The link `latest` is made with a report, so that after a crash it still points at an older run.
+    runs = store.run_ids(place.output) if arguments.run == "latest" else []
+    folder = run_folder(place, runs[0] if runs else arguments.run)
     gathered = store.gather(folder)
     before = _report_before(folder)
     baseline = _baseline(place, arguments, gathered, before)
