@@ -1,6 +1,9 @@
 """Makespan against the least that any order could reach: xdist's load and worksteal, and the plugin's own scheduler.
 
-    python benchmarks/schedule.py [--scale 0.5] [--workers 8 20] [--only lognormal plans-and-agents many-plans]
+    python benchmarks/schedule.py [--scale 0.5] [--workers 8 20] [--only lognormal plans-and-agents many-plans ...]
+
+`headline` is a run of 160 trials that took 437 minutes one after the other and 16 minutes at 60 slots (26.6 x), a
+hundred times shorter; `prompts` one of 24 routing trials at 20 slots (14 x).
 
 Trials sleep, so that a busy machine bends little. The makespan is the time from the first trial's start to the last
 one's end, without the start of the workers. It is compared with max(longest, sum/n, each cap's bound) twice: of the
@@ -38,6 +41,8 @@ class Mix(NamedTuple):
     jobs: list[Job]
     agents: int | None = None
     """The cap on agents."""
+    workers: int | None = None
+    """How many there are; as asked for by default."""
 
     def bound(self, jobs: list[Job], workers: int) -> float:
         """Return the makespan that no order can beat."""
@@ -56,7 +61,16 @@ def mixes(scale: float) -> dict[str, Mix]:
     lognormal = [Job("execution", scale * value) for value in seconds]
     even = [Job("prompt", scale * 0.1)] * 80 + [Job("execution", scale * 1.0)] * 80
     uneven = [Job("prompt", scale * 0.5)] * 240 + [Job("execution", scale * 0.8)] * 30
-    return {"lognormal": Mix(lognormal), "plans-and-agents": Mix(even, 2), "many-plans": Mix(uneven, 2)}
+    spread = [draw.lognormvariate(0, 0.7) for _ in range(160)]
+    headline = [Job("execution", 262.2 * value / sum(spread)) for value in spread]
+    prompts = [Job("prompt", scale * draw.lognormvariate(0, 0.4)) for _ in range(24)]
+    return {
+        "lognormal": Mix(lognormal),
+        "plans-and-agents": Mix(even, 2),
+        "many-plans": Mix(uneven, 2),
+        "headline": Mix(headline, workers=60),
+        "prompts": Mix(prompts, workers=20),
+    }
 
 
 def write(folder: Path, mix: Mix) -> None:
@@ -108,6 +122,7 @@ def run(folder: Path, how: str, workers: int, mix: Mix) -> dict[str, float]:
         "makespan_s": makespan,
         "asked": makespan / mix.bound(mix.jobs, workers),
         "measured": makespan / mix.bound(measured, workers),
+        "speed_up": sum(job.seconds for job in mix.jobs) / makespan,
         "agents": most,
     }
 
@@ -134,7 +149,8 @@ def main() -> None:
     found = mixes(options.scale)
     for name in options.only or found:
         mix = found[name]
-        for workers in options.workers if mix.agents is None else options.workers[:1]:
+        several = options.workers if mix.agents is None else options.workers[:1]
+        for workers in several if mix.workers is None else [mix.workers]:
             with tempfile.TemporaryDirectory() as temp:
                 write(Path(temp), mix)
                 bound = mix.bound(mix.jobs, workers)
@@ -146,8 +162,9 @@ def main() -> None:
                     load = os.getloadavg()[0]
                     print(
                         f"  {how:<14} {row['makespan_s']:6.1f} s   {row['asked']:.2f} x the bound, "
-                        f"{row['measured']:.2f} x that of the measured durations; at most {row['agents']:.0f} agents "
-                        f"at once (whole session {time.monotonic() - began:.0f} s, load {load:.0f})",
+                        f"{row['measured']:.2f} x that of the measured durations; "
+                        f"{row['speed_up']:.1f} x one after the other; at most {row['agents']:.0f} agents at once "
+                        f"(whole session {time.monotonic() - began:.0f} s, load {load:.0f})",
                         flush=True,
                     )
 
