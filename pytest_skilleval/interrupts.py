@@ -109,7 +109,7 @@ class Stopping:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
             return
-        if time.monotonic() < self._shielded:
+        if ours and time.monotonic() < self._shielded:
             return
         self._signals += 1
         self._let_go()

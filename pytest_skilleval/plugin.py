@@ -444,9 +444,9 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
         session.exitstatus = pytest.ExitCode.INTERRUPTED  # others' endings are cut off; the reports are written
     if is_worker(config):
         return
+    if stopping is not None:
+        stopping.shield()  # before the imports of judging, which take a moment
     if (controller := controller_of(config)) is not None:
-        if stopping is not None:
-            stopping.shield()
         controller.publish()
         controller.announce(config)
         status = controller.exit_status(int(session.exitstatus), red=config.stash[TALLY].red)
