@@ -327,7 +327,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
         session.config.stash[COLLECTED] = preflight.planned(session.items)
         session.config.stash[EXPECTED] = preflight.expected(session.items)
-        _usage(preflight.claim, session, evals_of(session.config), session.config.stash[HANDOVER].get("baseline"))
+        try:
+            _usage(preflight.claim, session, evals_of(session.config), session.config.stash[HANDOVER].get("baseline"))
+        except pytest.UsageError as mistake:
+            if is_worker(session.config):
+                session.config.workeroutput[REPORT_KEY] = str(mistake)  # type: ignore[attr-defined] # xdist's
+            raise
     if is_worker(session.config) and session.config.stash[HANDOVER]["scheduled"]:
         evals_of(session.config)
         from pytest_skilleval import outcome
