@@ -99,6 +99,11 @@ class Stopping:
         """Handle signals until the session's end."""
         self._handlers.take(self._on_signal, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+    @property
+    def pressed_again(self) -> bool:
+        """Whether a further signal has come before the reports."""
+        return self._signals > 1
+
     def shield(self) -> None:
         """Let no further Ctrl-C cut off the reports."""
         self._shielded = time.monotonic() + _REPORTING

@@ -460,6 +460,18 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED  # what ran has left no trace: see the summary
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Write the reports of a session whose ending was cut off, before its turn came, by a further Ctrl-C."""
+    stopping: Any = config.pluginmanager.get_plugin(STOPPING)
+    if stopping is None or not stopping.pressed_again:
+        return
+    stopping.shield()
+    controller = controller_of(config)
+    if controller is not None and not controller.paths:
+        controller.publish()
+
+
 def _foretell(session: pytest.Session) -> None:
     """Set the exit status of a run that is judged: other plugins write it into reports of their own."""
     config = session.config
