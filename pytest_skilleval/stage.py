@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -213,3 +214,6 @@ class Stage:
     def close(self) -> None:
         """End everything that still runs here, and remove the home; may be called twice."""
         self._stack.close()
+        problems, self.lease.problems = self.lease.problems, ()
+        for problem in problems:
+            warnings.warn(f"{problem}; the next run tries again", stacklevel=2)

@@ -223,6 +223,29 @@ def test_b63_nothing_stays_in_the_temp_directory_whatever_became_of_a_trial(make
     assert all(path.parts[-3] in _unfinished(bed) for path in kept), "a passed trial's workspace was kept"
 
 
+def test_b63_what_could_not_be_cleared_up_is_said(project: Project) -> None:
+    project.case()
+    project.write(
+        "conftest.py",
+        """
+from pytest_skilleval.workspace.trial_lease import TrialLease
+
+close = TrialLease.close
+
+def closed(self):
+    close(self)
+    self.problems = ("its home could not be removed: busy",)
+
+TrialLease.close = closed
+""",
+    )
+    for mode in ("-n0", "-n1"):
+        result = project.run(mode)
+        assert result.ret == 0
+        wanted = "*its home could not be removed: busy; the next run tries again"
+        result.stdout.fnmatch_lines([wanted])
+
+
 def _unfinished(bed: Bed) -> set[str]:
     return {key.partition("/")[2] for key, data in bed.records().items() if b'"outcome":"passed"' not in data}
 
