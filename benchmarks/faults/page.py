@@ -7,7 +7,9 @@ import fcntl
 import json
 import os
 import platform
+import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).with_name("results.json")
 PAGE = ROOT / "docs" / "explanation" / "fault-scoreboard.md"
 
+_OF_THIS_MACHINE = re.compile(r": it said: |/\w+/")
+"""What a session printed, and paths: they are on the terminal, and not for a page."""
 _TOTALS = (
     ("faults injected", "points"),
     ("finished trials lost", "lost"),
@@ -44,6 +48,8 @@ This page is written by `python -m benchmarks.faults --full --write`; the tests 
 """
 
 _FOOT = """
+The commit is the one that was tried. A line that is red, or that a change concerns, is run again after it.
+
 A power cut (F5) is not injected but worked out: from the list of system calls of a run, everything that was not synced
 before each call is taken away. What a disk does that says it has synced and has not, and what a network file system does,
 is not measured. Moments are drawn from the seed, so that a repeat strikes at the same places of the schedule, as far as
@@ -59,7 +65,7 @@ def keep(result: Result, *, seed: int, repeats: int | None, full: bool) -> None:
         found[result.id] = {
             "state": result.state,
             "totals": vars(result.totals),
-            "why": list(result.why),
+            "why": [why for why in result.why if not _OF_THIS_MACHINE.search(why)],
             "seconds": round(result.seconds),
             "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
             "seed": seed,
@@ -100,7 +106,7 @@ def page(results: dict[str, Any]) -> str:
             *(f"| {words} | {getattr(totals, name)} |" for words, name in _TOTALS),
             "",
             _measured(results),
-            "| line | fault | faults | result | seconds | seen | at commit |",
+            "| line | fault | faults | result | seconds | seen | commit |",
             "|---|---|--:|---|--:|---|---|",
             *rows,
             *_reds(results),
@@ -121,7 +127,11 @@ def _reds(results: dict[str, Any]) -> list[str]:
     found = []
     for name, one in results.items():
         if one["state"] == "red":
-            found += [f"\nWhat did not hold in {name}:\n", *(f"- {_cell(why[:300])}" for why in one["why"][:10])]
+            counts = Counter(_cell(why[:300]) for why in one["why"])
+            found += [
+                f"\nWhat did not hold in {name}, once where nothing else is said:\n",
+                *(f"- {why}" + (f" ({count} times)" if count > 1 else "") for why, count in counts.items()),
+            ]
     return found
 
 

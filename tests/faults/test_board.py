@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.faults import lines
+from benchmarks.faults import lines, page
 from benchmarks.faults.account import Totals
 from benchmarks.faults.board import LINES, CannotInject, Desk, Line, Sheet, run_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SMALL = ("F1", "F2", "F3", "F6", "F7", "F8", "F9", "F18", "F20", "F22", "F27")
+SMALL = ("F1", "F2", "F3", "F6", "F7", "F8", "F9", "F18", "F20", "F22", "F24", "F27")
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the board looks into /proc")
 
@@ -35,6 +35,16 @@ def test_a_run_survives(name: str, tmp_path: Path) -> None:
 def test_every_line_of_the_scoreboard_is_there() -> None:
     assert lines.__all__
     assert sorted(LINES, key=lambda name: int(name[1:])) == [f"F{number}" for number in range(1, 28)]
+
+
+def test_the_page_is_made_of_the_kept_results_and_has_every_line() -> None:
+    results = page.read()
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert text == page.page(results)
+    for name in LINES:
+        assert f"\n| {name} | " in text, f"{name} was not run"
+    lost = sum(one["totals"]["lost"] for one in results.values())
+    assert f"| finished trials lost | {lost} |" in text
 
 
 @pytest.fixture
