@@ -43,6 +43,8 @@ def record(name: str, *command: str, about: str) -> int:
 def settled(text: str) -> str:
     """Return a text without what differs between two equal runs."""
     text = re.sub(r"\b\d{8}T\d{6}Z-[0-9a-f]{4}\b", RUN_ID, text.replace(str(Path.cwd()), "/lab"))
+    # How often a line is drawn again while pytest collects depends on the time that it takes.
+    text = re.sub(r"^collecting .*\r(?=collect)", "", text, flags=re.MULTILINE)
     # pytest's last line fills the width, so that the number of its = tells the seconds too.
     return re.sub(r"^\S*=+ .*\bin [\d.]+s.*=\S*\r?$", _timeless, text, flags=re.MULTILINE)
 
