@@ -9,7 +9,8 @@ import time
 from .bed import Bed, wait_for
 from .board import Desk, line
 
-MODES = ("", "load", "loadscope", "loadfile", "loadgroup", "worksteal")
+MODES = ("", "load", "worksteal")
+"""Without those by scope: pytest-xdist 3.8 itself hangs in them after a worker's death (its issues 1323, 1327, 1378)."""
 _INTERNAL = 3
 """pytest's exit status for an internal error."""
 _KILLS = 6
@@ -18,7 +19,7 @@ _KILLS = 6
 
 @line("F1", "worker killed")
 def worker_killed(desk: Desk) -> None:
-    """Kill a random worker at random moments, in each way of distributing tests."""
+    """Kill a random worker at random moments: own scheduler, load, worksteal (those by scope hang in xdist itself)."""
     left = desk.times(4, 100)
     sessions = 0
     while left > 0:
