@@ -61,7 +61,7 @@ def mixes(scale: float) -> dict[str, Mix]:
     lognormal = [Job("execution", scale * value) for value in seconds]
     even = [Job("prompt", scale * 0.1)] * 80 + [Job("execution", scale * 1.0)] * 80
     uneven = [Job("prompt", scale * 0.5)] * 240 + [Job("execution", scale * 0.8)] * 30
-    spread = [draw.lognormvariate(0, 0.7) for _ in range(160)]
+    spread = [draw.lognormvariate(0, 0.5) for _ in range(160)]
     headline = [Job("execution", 262.2 * value / sum(spread)) for value in spread]
     prompts = [Job("prompt", scale * draw.lognormvariate(0, 0.4)) for _ in range(24)]
     return {
