@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background by a shell, tests would hand on that interrupts are ignored; some send one.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as above, by nohup
 
 MODES = {"plain": (), "n0": ("-n0",), "n2": ("-n2",)}
 
