@@ -315,9 +315,12 @@ class Trial:
             self._gather()
         except Exception as broken:  # noqa: BLE001 - evidence that cannot be kept makes an error, not a lost trial
             exception = exception or broken
-        self.record = self._write(
-            settle(self._course, self.bench, self.case, self.condition, self.id, exception=exception, clean=self._clean)
+        record = settle(
+            self._course, self.bench, self.case, self.condition, self.id, exception=exception, clean=self._clean
         )
+        if record.outcome is Outcome.PASSED and self.bench.settings.keep == "failed":
+            kept.drop_workspace(self._folder)  # before the record: a worker killed in between leaves nothing behind
+        self.record = self._write(record)
         error = self.record.error
         if error is not None and self._rule(error).stops_provider and self.bench.provider.paid:
             self.bench.halts.halt(error)
@@ -389,9 +392,7 @@ class Trial:
             (self._folder / "workspace.diff").write_bytes(self._plain(changes).encode("utf-8", "replace"))
         keep = self.bench.settings.keep
         bad = self.record is None or self.record.outcome is not Outcome.PASSED
-        if keep == "failed" and not bad:
-            kept.drop_workspace(self._folder)
-        elif keep != "none" and not self._kept:
+        if not self._kept and (keep == "all" or (keep == "failed" and bad)):
             # Its agent came to no answer: it can be looked at, and not be graded again.
             kept.copy_workspace(stage.workspace, self._folder, self._redactor.bytes)
 
