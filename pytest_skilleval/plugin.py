@@ -101,6 +101,16 @@ def _usage(function: Any, *args: Any) -> Any:
         raise pytest.UsageError(str(mistake)) from None
 
 
+def _usage_of_all(config: pytest.Config, function: Any, *args: Any) -> Any:
+    """Do the same, and hand a mistake that a worker sees to the controller: see `pytest_testnodedown`."""
+    try:
+        return _usage(function, *args)
+    except pytest.UsageError as mistake:
+        if is_worker(config):
+            config.workeroutput[REPORT_KEY] = str(mistake)  # type: ignore[attr-defined] # xdist's
+        raise
+
+
 def is_worker(config: pytest.Config) -> bool:
     """Tell whether this process is an xdist worker."""
     return hasattr(config, "workerinput")
@@ -303,11 +313,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from pytest_skilleval import preflight
 
         try:
-            _usage(preflight.select, config, items, settings)
-        except pytest.UsageError as mistake:
+            _usage_of_all(config, preflight.select, config, items, settings)
+        except pytest.UsageError:
             items.clear()  # pytest ends a collection also after a mistake: no run is to begin there
-            if is_worker(config):
-                config.workeroutput[REPORT_KEY] = str(mistake)  # type: ignore[attr-defined] # xdist's
             raise
 
 
@@ -327,12 +335,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
         session.config.stash[COLLECTED] = preflight.planned(session.items)
         session.config.stash[EXPECTED] = preflight.expected(session.items)
-        try:
-            _usage(preflight.claim, session, evals_of(session.config), session.config.stash[HANDOVER].get("baseline"))
-        except pytest.UsageError as mistake:
-            if is_worker(session.config):
-                session.config.workeroutput[REPORT_KEY] = str(mistake)  # type: ignore[attr-defined] # xdist's
-            raise
+        baseline = session.config.stash[HANDOVER].get("baseline")
+        _usage_of_all(session.config, preflight.claim, session, evals_of(session.config), baseline)
     if is_worker(session.config) and session.config.stash[HANDOVER]["scheduled"]:
         evals_of(session.config)
         from pytest_skilleval import outcome

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from pytest_skilleval import store, verdicts
 from pytest_skilleval.errors import RunFolderMistake
 from pytest_skilleval.evidence import keep_tree
-from pytest_skilleval.journal import Journal, is_held, write_plan
+from pytest_skilleval.journal import Journal, is_held
 from pytest_skilleval.records import ArtifactRef, FileRef, Outcome, Plan, Report, TrialRecord
 from pytest_skilleval.reports.writing import Written, write_reports
 
 from .answer import FINE, INCOMPLETE, NOT_GOOD, Answer
 from .place import Place, add_output, place_of
 from .reference import run_folder, settings_of
+from .runfolder import write_run
 from .shards import Part, Shard, unite
 
 __all__ = ["add_arguments", "run"]
@@ -71,23 +70,11 @@ def run(arguments: Namespace) -> Answer:
 
 
 def _write(output: Path, plan: Plan, parts: list[Part]) -> Path:
-    """Write a run folder whole or not at all: it is made aside and renamed.
-
-    Raises:
-        OSError: The disk is full, or the folder cannot be made.
-    """
-    output.mkdir(parents=True, exist_ok=True)
-    aside = output / f".merging.{os.getpid()}"
-    shutil.rmtree(aside, ignore_errors=True)
-    try:
-        (aside / "trials").mkdir(parents=True)
-        journal = Journal(aside, plan.run)
+    def fill(journal: Journal) -> None:
         for part in parts:
             _copy(part, journal)
-        write_plan(aside, plan)
-        return aside.rename(output / plan.run)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+
+    return write_run(output, plan, fill)
 
 
 def _copy(part: Part, journal: Journal) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -11,10 +10,12 @@ from typing import Literal, NamedTuple
 from pytest_skilleval import kept, store
 from pytest_skilleval.errors import ErrorClass, TrialFault
 from pytest_skilleval.evidence import copy_into
-from pytest_skilleval.journal import Journal, write_plan
+from pytest_skilleval.journal import Journal
 from pytest_skilleval.model import TrialId
 from pytest_skilleval.records import Outcome, Plan, PlannedTrial, TrialRecord
 from pytest_skilleval.store import Gathered
+
+from .runfolder import write_run
 
 __all__ = ["Fate", "Regraded", "regradable", "unite", "write"]
 
@@ -150,23 +151,17 @@ def _plan(old: Plan, fates: Sequence[Fate], new: str, argv: Sequence[str]) -> Pl
 
 
 def write(output: Path, regraded: Regraded, run: Gathered, session: Gathered | None) -> Path:
-    """Write the new run's folder whole or not at all: it is made aside and renamed.
+    """Write the new run's folder whole or not at all.
 
     Raises:
         OSError: The disk is full, or the folder cannot be made.
     """
-    output.mkdir(parents=True, exist_ok=True)
-    aside = output / f".regrading.{os.getpid()}"
-    shutil.rmtree(aside, ignore_errors=True)
-    try:
-        (aside / "trials").mkdir(parents=True)
-        journal = Journal(aside, regraded.plan.run)
+
+    def fill(journal: Journal) -> None:
         for fate in regraded.fates:
             _copy(fate, journal, run, session)
-        write_plan(aside, regraded.plan)
-        return aside.rename(output / regraded.plan.run)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+
+    return write_run(output, regraded.plan, fill)
 
 
 def _copy(fate: Fate, journal: Journal, run: Gathered, session: Gathered | None) -> None:
