@@ -159,7 +159,7 @@ def test_a_run_folder_that_cannot_be_written_leaves_nothing_behind(
     def full(_folder: Path, _plan: object) -> None:
         raise OSError(28, "No space left on device", "plan.json")
 
-    monkeypatch.setattr("pytest_skilleval.commands.merge.write_plan", full)
+    monkeypatch.setattr("pytest_skilleval.commands.runfolder.write_plan", full)
     said = shell("merge", "s1", "s2")
     assert said.status == 4
     assert "No space left on device" in said.err
