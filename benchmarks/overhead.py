@@ -1,6 +1,6 @@
 """What the plugin costs: a trial against a plain test, a session without cases, collection; ratios within one run.
 
-    python benchmarks/overhead.py [--trials 1000] [--items 10000] [--repeats 3]
+    python benchmarks/overhead.py [--trials 1000] [--items 10000] [--files 1000] [--repeats 3]
 
 Each figure is CPU time (user and system, children included) of whole pytest processes, the least of some repeats, taken
 in turn so that a slow moment of the machine falls on both sides.
@@ -129,10 +129,45 @@ def collection_cost(base: Path, items: int, repeats: int) -> dict[str, float]:
     return {"items": cases * per_case, "plain_s": seconds[0], "evals_s": seconds[1], "ratio": seconds[1] / seconds[0]}
 
 
+def foreign_cost(base: Path, files: int, repeats: int) -> dict[str, float]:
+    """Compare collecting evals.json files, each with its skill and ten cases, with as many plain parametrized items."""
+    plain, evals = base / "files-plain", base / "files-evals"
+    items = files * 10 * 3  # an older version of none of the skills is known, so `stale` is left out
+    write(
+        plain,
+        "test_many.py",
+        f"""
+        import pytest
+
+        @pytest.mark.parametrize("number", range({items}))
+        def test_many(number):
+            pass
+        """,
+    )
+    write(evals, "pytest.ini", "[pytest]\nskilleval_paths = skills\n")
+    for number in range(files):
+        name = f"skill-{number:04}"
+        write(evals, f"skills/{name}/SKILL.md", f"---\nname: {name}\ndescription: Does thing {number}.\n---\nDo it.\n")
+        found = [
+            {
+                "id": index,
+                "prompt": f"Do thing {number}, step {index}.",
+                "expected_output": "done",
+                "files": [],
+                "expectations": ["The output says done."],
+            }
+            for index in range(10)
+        ]
+        write(evals, f"skills/{name}/evals/evals.json", json.dumps({"skill_name": name, "evals": found}))
+    seconds = least([(plain, ("--collect-only",)), (evals, ("--collect-only",))], repeats)
+    return {"items": items, "plain_s": seconds[0], "evals_s": seconds[1], "ratio": seconds[1] / seconds[0]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--items", type=int, default=10_000)
+    parser.add_argument("--files", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temp:
@@ -141,6 +176,7 @@ def main() -> None:
             "trial (at most 2.5 x a plain test)": trial_cost(base, options.trials, options.repeats),
             "session without cases (at most 0.05 s more)": idle_cost(base, 3 * options.repeats),
             "collection (at most 3 x plain items)": collection_cost(base, options.items, options.repeats),
+            "evals.json files (at most 3 x plain items)": foreign_cost(base, options.files, options.repeats),
         }
     for name, row in rows.items():
         print(

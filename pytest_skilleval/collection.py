@@ -13,6 +13,7 @@ from __future__ import annotations
 import fnmatch
 import inspect
 import re
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -45,11 +46,13 @@ class WorkItem(NamedTuple):
     case: Case
     condition: Condition
     trial: int
+    id: TrialId
+    """Its identity; made once, since every table and check of a session asks for it."""
 
-    @property
-    def id(self) -> TrialId:
-        """Its identity."""
-        return TrialId(self.case.lane.value, self.case.id, self.condition.name, self.trial)
+    @classmethod
+    def of(cls, case: Case, condition: Condition, trial: int) -> WorkItem:
+        """Return the work item of a case, condition and trial."""
+        return cls(case, condition, trial, TrialId(case.lane.value, case.id, condition.name, trial))
 
     def __repr__(self) -> str:
         """Return its key: reports of other plugins show a parameter, and tell tests apart by it."""
@@ -151,7 +154,7 @@ class Evals:
         conditions = self.bench.conditions_of(case)
         for trial in range(1, self.bench.settings.trials + 1):
             for condition in conditions if trial % 2 else reversed(conditions):
-                yield WorkItem(case, condition, trial)
+                yield WorkItem.of(case, condition, trial)
 
     def plan(self, items: Sequence[pytest.Item], started: str, argv: Sequence[str], facts: Mapping[str, Any]) -> Plan:
         """Return what this run sets out to do.
@@ -261,8 +264,10 @@ class CaseFile(pytest.Module):
         evals = self.config.stash[EVALS]
         if _MARKS not in self.config.stash:
             # All at once: naming a marker that pytest has not seen makes it read all registered ones again.
-            self.config.stash[_MARKS] = {}
-            _register(self.config, evals.names())
+            names = [name for name in evals.names() if re.fullmatch(r"[\w-]+", name)]
+            _register(self.config, names)
+            for name in names:
+                _kept(self.config, name)
         try:
             return [CaseNode.of(self, case) for case in evals.cases(self.path)]
         except UserMistake as mistake:
@@ -280,7 +285,7 @@ class CaseNode(pytest.Class):
         """Make the node of a case."""
         node: CaseNode = cls.from_parent(parent, name=case.id)
         node.case = case
-        node.obj = type("Case", (), {"__doc__": case.spec.description or None})
+        node.obj = SimpleNamespace(__doc__=case.spec.description or None)
         node.function = _test_function(case.spec.description)
         for name in (case.lane.value, case.spec.category, case.spec.skill):
             _mark(node, name)
@@ -342,9 +347,18 @@ class TrialItem(pytest.Function):
 
 def _adopt(item: pytest.Item, work: WorkItem) -> None:
     item.stash[WORK] = work
-    spec = work.case.spec
-    mark = _known(item, "skilleval")
-    item.add_marker(mark(**work.id._asdict(), category=spec.category, skill=spec.skill))
+    spec, trial = work.case.spec, work.id
+    mark = _known(item.config).get("skilleval") or _kept(item.config, "skilleval")
+    item.add_marker(
+        mark(
+            lane=trial.lane,
+            case=trial.case,
+            condition=trial.condition,
+            trial=trial.trial,
+            category=spec.category,
+            skill=spec.skill,
+        )
+    )
     _mark(item, work.condition.name)
     if item.config.pluginmanager.hasplugin("rerunfailures"):
         # A rerun would replace a miss by a pass. The first mark counts, and a category may be named `flaky`, too.
@@ -353,12 +367,13 @@ def _adopt(item: pytest.Item, work: WorkItem) -> None:
 
 def _mark(node: pytest.Collector | pytest.Item, name: str) -> None:
     """Add a plain marker, registered first since pytest's strict mode refuses others."""
-    known = node.config.stash.setdefault(_MARKS, {})
-    if name not in known:
+    mark = _known(node.config).get(name)
+    if mark is None:
         if not re.fullmatch(r"[\w-]+", name):
             return
         _register(node.config, [name])
-    node.add_marker(_known(node, name))
+        mark = _kept(node.config, name)
+    node.add_marker(mark)
 
 
 def _register(config: pytest.Config, names: Iterable[str]) -> None:
@@ -366,12 +381,14 @@ def _register(config: pytest.Config, names: Iterable[str]) -> None:
         config.addinivalue_line("markers", f"{name}: evals with this lane, condition, category or skill")
 
 
-def _known(node: pytest.Collector | pytest.Item, name: str) -> pytest.MarkDecorator:
-    """Return a marker, kept: pytest looks through all registered markers whenever one is named."""
-    known = node.config.stash.setdefault(_MARKS, {})
-    if name not in known:
-        known[name] = getattr(pytest.mark, name)
-    return known[name]
+def _known(config: pytest.Config) -> dict[str, pytest.MarkDecorator]:
+    """Return the markers so far, kept: pytest looks through all registered ones whenever one is named."""
+    return config.stash.setdefault(_MARKS, {})
+
+
+def _kept(config: pytest.Config, name: str) -> pytest.MarkDecorator:
+    mark: pytest.MarkDecorator = getattr(pytest.mark, name)
+    return _known(config).setdefault(name, mark)
 
 
 _MARKS: pytest.StashKey[dict[str, pytest.MarkDecorator]] = pytest.StashKey()
@@ -397,7 +414,8 @@ def adopt_function(item: pytest.Function) -> bool:
     others = {name: value for name, value in spec.params.items() if name != "skilleval"}
     if others:
         suffix = "-".join(re.sub(r"[^\w.-]+", "_", str(value))[:60] for _, value in sorted(others.items()))
-        work = work._replace(case=work.case.model_copy(update={"id": f"{work.case.id}-{suffix}"}))
+        case = work.case.model_copy(update={"id": f"{work.case.id}-{suffix}"})
+        work = WorkItem.of(case, work.condition, work.trial)
     _adopt(item, work)
     for name in (work.case.lane.value, work.case.spec.category, work.case.spec.skill):
         _mark(item, name)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_skilleval import options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     import pytest
 
@@ -50,10 +51,18 @@ def case_files(config: pytest.Config) -> Iterator[Path]:
         if root.is_file() and is_case_file(root, settings, named=True):
             yield root
     for folder in settings.paths:
-        for path in sorted(folder.rglob("*")) if folder.is_dir() else [folder]:
+        for path in sorted(_data_files(folder)) if folder.is_dir() else [folder]:
             reached = any(path.is_relative_to(root) and path != root for root in roots)
             if reached and is_case_file(path, settings, named=False) and not _ignored(config, path):
                 yield path
+
+
+def _data_files(folder: Path) -> Iterator[Path]:
+    """Yield the YAML and JSON files below a folder; links to folders are not followed."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(_SUFFIXES):
+                yield Path(place, name)
 
 
 def named_places(config: pytest.Config) -> list[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -498,6 +499,12 @@ class Scoring(Frozen):
     """The least score that passes."""
 
 
+def _shared(kind: type[Frozen]) -> Any:
+    """Return a default that all share: pydantic would copy one that holds a mapping, which costs more than the rest."""
+    default = kind()
+    return Field(default_factory=lambda: default, json_schema_extra={"default": default.model_dump(mode="json")})
+
+
 class CaseSpec(Frozen):
     """One case as a file says it."""
 
@@ -517,7 +524,7 @@ class CaseSpec(Frozen):
     """Text that stands before the prompt in every condition."""
     conditions: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     """All four by default."""
-    workspace: WorkspaceSpec = WorkspaceSpec()
+    workspace: WorkspaceSpec = _shared(WorkspaceSpec)
     budget: Budget = Budget()
     checks: tuple[Check, ...] = ()
     """Facts about the finished workspace and transcript."""
@@ -535,7 +542,7 @@ class CaseSpec(Frozen):
     """Dogfood lane: the proof bundle that is asked for."""
     report: ReportSpec | None = None
     """Dogfood lane: the report inside the bundle."""
-    scoring: Scoring = Scoring()
+    scoring: Scoring = _shared(Scoring)
     stale: RelativePath | None = None
     """A folder with the stale version of the skill."""
     solution: RelativePath | None = None
@@ -545,6 +552,23 @@ class CaseSpec(Frozen):
     stub: StubSpec = StubSpec()
     min_pass_rate: Share | dict[str, Share] | None = None
     """A gate: red when the whole interval of the pass rate lies below."""
+
+
+_NOT_ASKED = frozenset(
+    {
+        "id",
+        "lane",
+        "category",
+        "description",
+        "conditions",
+        "stale",
+        "solution",
+        "answer",
+        "stub",
+        "min_pass_rate",
+    }
+)
+"""What may change while old results stay comparable. (The lane is covered: it is added resolved.)"""
 
 
 class Case(Frozen):
@@ -559,12 +583,24 @@ class Case(Frozen):
     """1-based."""
     digests: dict[str, str] = NOTHING
     """Relative path to SHA-256 of each file that the fingerprint covers."""
-    fingerprint: str
-    """16 hex digits over what is asked and how it is judged."""
     python: bool = False
     """Whether it is a test function."""
     extra: dict[str, Any] = NOTHING
     """Keys of foreign formats that are kept but not used."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hex digits over what is asked and how it is judged; equal exactly when both are.
+
+        Only what differs from a default enters, so that a key which a later version adds changes no fingerprint.
+        """
+        spec = self.spec
+        asked: dict[str, Any] = spec.model_dump(mode="json", exclude_defaults=True, exclude=set(_NOT_ASKED))
+        for check, given in zip(asked.get("checks", ()), spec.checks, strict=False):
+            check.pop("description", None)
+            if given.kind == "json" and given.equals is None and "equals" in given.model_fields_set:
+                check["equals"] = None
+        return digest_text(canonical_json(["case/1", self.lane.value, asked, dict(self.digests)]))[:16]
 
     @property
     def folder(self) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from pytest_skilleval import discovery, options, tally
 from pytest_skilleval.errors import UserMistake
+from pytest_skilleval.memory import collector_held
 from pytest_skilleval.tally import IDLE_ID, REPORT_KEY
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ SNAPSHOT: pytest.StashKey[Snapshot | None] = pytest.StashKey()
 CONTROLLER: pytest.StashKey[Controller | None] = pytest.StashKey()
 TALLY: pytest.StashKey[tally.Tally] = pytest.StashKey()
 HANDOVER: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
+HELD: pytest.StashKey[ExitStack] = pytest.StashKey()
 STOPPING = "skilleval-stopping"
 
 
@@ -196,6 +199,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if paths:
         from pytest_skilleval import preflight
 
+        _hold_collector(config)
         config.stash[HANDOVER]["info"] = _usage(preflight.preflight, evals_of(config), paths)
         _plan_to_stop(config)
     if not is_worker(config):
@@ -282,6 +286,26 @@ def _take_up(config: pytest.Config) -> None:
     config.add_cleanup(lambda: os.close(descriptor))
 
 
+def _hold_collector(config: pytest.Config) -> None:
+    """Read and collect without garbage collection, until the items are there: cases stay for the whole session."""
+    if HELD not in config.stash:
+        config.stash[HELD] = ExitStack()
+        config.stash[HELD].enter_context(collector_held())
+        config.add_cleanup(config.stash[HELD].close)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, Any, Any]:
+    """Let the garbage collector go when everything is collected."""
+    config = session.config
+    if config.stash[HANDOVER]["info"] is not None:
+        _hold_collector(config)
+    result = yield
+    if HELD in config.stash:
+        config.stash[HELD].close()
+    return result
+
+
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say what will run and what it could not tell, before the first agent starts."""
     if is_worker(config) or config.stash[HANDOVER]["info"] is None:
@@ -333,8 +357,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if any(item.get_closest_marker("skilleval") for item in session.items):
         from pytest_skilleval import preflight
 
-        session.config.stash[COLLECTED] = preflight.planned(session.items)
-        session.config.stash[EXPECTED] = preflight.expected(session.items)
+        if session.config.option.collectonly:
+            session.config.stash[COLLECTED] = preflight.planned(session.items)
+            session.config.stash[EXPECTED] = preflight.expected(session.items)
         baseline = session.config.stash[HANDOVER].get("baseline")
         _usage_of_all(session.config, preflight.claim, session, evals_of(session.config), baseline)
     if is_worker(session.config) and session.config.stash[HANDOVER]["scheduled"]:

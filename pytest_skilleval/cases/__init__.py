@@ -5,7 +5,6 @@ from __future__ import annotations
 from pytest_skilleval.documents import dotted
 
 from .casefile import assert_unique, build_case, display_path, lane_of, load_case_file
-from .fingerprint import fingerprint
 from .foreign import CasesOfFile, load_cases, load_evals_file, load_trigger_file, sniff
 from .leaks import leaks
 from .schema import case_schema
@@ -19,7 +18,6 @@ __all__ = [
     "case_schema",
     "display_path",
     "dotted",
-    "fingerprint",
     "lane_of",
     "leaks",
     "load_case_file",

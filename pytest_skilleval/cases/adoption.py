@@ -26,13 +26,14 @@ __all__ = ["Adoption", "numbered", "skill_root_of", "slug"]
 _EVALS_FOLDERS = frozenset({"evals", "evaluations", "eval", "tests"})
 _USUAL = frozenset({"evals", "eval", "trigger-evals", "trigger-eval", "triggers", "eval-queries", "triggering"})
 """Stems that say nothing; another stem becomes part of the ids, since its file may lie beside one of these."""
+_UNFIT = re.compile(r"[\s\[\]:/\\\x00-\x1f]+")
 _LEVELS = 4
 """Folders above a file in which its skill is looked for."""
 
 
 def slug(text: object, limit: int = 80) -> str:
     """Return a text as part of an id: no spaces, slashes, colons and brackets."""
-    return re.sub(r"[\s\[\]:/\\\x00-\x1f]+", "-", str(text).strip())[:limit].strip("-")
+    return _UNFIT.sub("-", str(text).strip())[:limit].strip("-")
 
 
 def skill_root_of(path: Path, root: Path | None = None) -> Path | None:

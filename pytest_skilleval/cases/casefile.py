@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_skilleval.documents import Document, Loc, collector_held, dotted, read_document
+from pytest_skilleval.documents import Document, Loc, dotted, read_document
 from pytest_skilleval.errors import CaseMistake
+from pytest_skilleval.memory import collector_held
 from pytest_skilleval.model import Case, CaseSpec, Lane
 
-from .fingerprint import fingerprint
 from .namedfiles import NamedFiles
 from .rules import broken_rules
 from .spec import Problem, did_you_mean, problems_of, shown, validate_spec
@@ -92,7 +92,7 @@ def build_case(
     python: bool = False,
     extra: dict[str, Any] | None = None,
 ) -> Case:
-    """Return a resolved case, with its fingerprint.
+    """Return a resolved case.
 
     Args:
         spec: A valid case whose `id` is given, or else is the file's stem.
@@ -103,15 +103,13 @@ def build_case(
         python: Whether it is a test function.
         extra: Keys of foreign formats, kept.
     """
-    digests = digests or {}
     return Case(
         lane=lane,
         id=spec.id or _stem(path),
         spec=spec,
         path=path,
         line=line,
-        digests=digests,
-        fingerprint=fingerprint(lane, spec, digests),
+        digests=digests or {},
         python=python,
         extra=extra or {},
     )

@@ -92,15 +92,16 @@ def _adopt(adopted: Adoption, loc: Loc, item: dict[str, Any], skill: str | None,
         extra["skills"] = item["skills"]
     label = next((str(item[key]) for key in _NAMES if item.get(key) not in (None, "")), "")
     category = item.get("category")
-    data = {
+    data: dict[str, Any] = {
         "id": adopted.identify(own, label, prompt, loc),
         "skill": own,
         "category": category if isinstance(category, str) and category.strip() else "general",
         "description": _description(item),
         "prompt": prompt,
-        "workspace": _workspace(adopted, loc, item.get("files"), prompt),
         "checks": checks,
     }
+    if item.get("files"):
+        data["workspace"] = _workspace(adopted, loc, item["files"], prompt)
     adopted.add(Lane.EXECUTION, data, loc, {**extra, **({"file": beside} if beside else {})})
 
 
@@ -184,7 +185,10 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _workspace(adopted: Adoption, loc: Loc, files: Any, prompt: str) -> dict[str, Any]:
-    """Return what lies in the workspace: files of the skill under the names that the prompt uses, and given texts."""
+    """Return what lies in the workspace: files of the skill under the names that the prompt uses, and given texts.
+
+    An empty `files` is not asked for here.
+    """
     entries = files if isinstance(files, list) else [files] if isinstance(files, str) else []
     texts = _texts(files) if isinstance(files, dict) else {}
     sources: list[str] = []
@@ -198,7 +202,7 @@ def _workspace(adopted: Adoption, loc: Loc, files: Any, prompt: str) -> dict[str
             sources.append(_source(adopted, place, entry.strip()))
         else:
             raise adopted.mistake(place, f"must be a path, or a mapping with path and content, not {shown(entry)}")
-    if files and not sources and not texts:
+    if not sources and not texts:
         raise adopted.mistake((*loc, "files"), f"must be a list of paths, not {shown(files)}")
     for name in texts:
         if problem := path_problem(name):

@@ -49,9 +49,16 @@ class NamedFiles:
 
     def __init__(self, folder: Path, root: Path, *, inside: Path | None = None) -> None:
         self.folder = folder
-        self._inside = (inside or folder).resolve()
-        self._root = root.resolve()
+        self._bounds = (root, inside or folder)
         self._trees: dict[str, dict[str, str] | str] = {}
+
+    @functools.cached_property
+    def _root(self) -> Path:
+        return self._bounds[0].resolve()
+
+    @functools.cached_property
+    def _inside(self) -> Path:
+        return self._bounds[1].resolve()
 
     def look(self, spec: CaseSpec) -> tuple[dict[str, str], list[Problem]]:
         """Return the digests that the fingerprint covers (by relative path, sorted) and what is wrong."""

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from .datafile import Document, decode, read_document
 from .jsonfile import parse_json
-from .yamlfile import Loc, collector_held, dotted, parse_yaml
+from .yamlfile import Loc, dotted, parse_yaml
 
-__all__ = ["Document", "Loc", "collector_held", "decode", "dotted", "parse_json", "parse_yaml", "read_document"]
+__all__ = ["Document", "Loc", "decode", "dotted", "parse_json", "parse_yaml", "read_document"]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import yaml
 
 from pytest_skilleval.errors import CaseMistake
+from pytest_skilleval.memory import collector_held
 
-__all__ = ["MAX_DEPTH", "Loc", "YamlText", "collector_held", "dotted", "parse_yaml"]
+__all__ = ["MAX_DEPTH", "Loc", "YamlText", "dotted", "parse_yaml"]
 
 Loc = tuple[str | int, ...]
 
@@ -67,18 +66,6 @@ class _AsWritten:
 # libyaml's composer is ten times as fast, and not in every build of PyYAML.
 _BASE = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 _LOADER: Any = type("_Loader", (_AsWritten, _BASE), {})
-
-
-@contextmanager
-def collector_held() -> Iterator[None]:
-    """Hold the garbage collector: walking the growing tree again and again costs four fifths of a large file's time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class YamlText(NamedTuple):

@@ -43,7 +43,6 @@ def make_ask(folder: Path, *, condition: str = "self-load", lane: Lane = Lane.EX
         spec=CaseSpec.model_validate({"prompt": "Write hello into out.txt.", "skill": "greeter", **spec}),
         path=folder / "cases" / "greet.yaml",
         line=1,
-        fingerprint="f" * 16,
     )
     places = {name: folder / name for name in ("home", "workspace", "tmp", "scratch", "cases")}
     for place in places.values():

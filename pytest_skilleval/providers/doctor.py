@@ -131,7 +131,6 @@ def _question(provider: AgentCli, place: Home, condition: Condition, skills: Seq
         spec=CaseSpec(prompt=_PROMPT),
         path=place.scratch / "doctor.yaml",
         line=1,
-        fingerprint="0" * 16,
     )
     return Ask(
         id=TrialId(case.lane, case.id, condition.name, 1),

@@ -51,7 +51,7 @@ class Entry(NamedTuple):
 
 def is_left_out(path: str) -> bool:
     """Whether a path is never installed with a skill."""
-    parts = PurePosixPath(path).parts
+    parts = path.split("/")
     return parts[0] in _LEFT_OUT_AT_TOP or path.endswith(".pyc") or not _LEFT_OUT.isdisjoint(parts)
 
 

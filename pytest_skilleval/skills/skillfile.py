@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,7 +20,10 @@ MAX_SKILL_FILE = 1024 * 1024
 
 def is_skill_folder(folder: Path) -> bool:
     """Whether a folder holds a SKILL.md, in whatever case its name is written."""
-    return folder.is_dir() and any(path.name.lower() == "skill.md" for path in folder.iterdir())
+    try:
+        return any(name.lower() == "skill.md" for name in os.listdir(folder))  # noqa: PTH208 - a thousand skills
+    except OSError:
+        return False
 
 
 def load_skill(folder: Path) -> Skill:
@@ -77,16 +81,21 @@ def find_skills(folders: Iterable[Path]) -> dict[str, Skill]:
         SkillMistake: One of them cannot be used (see `load_skill`), or two with one name differ.
     """
     skills: dict[str, Skill] = {}
-    for top in folders:
-        if not top.is_dir():
-            continue
-        inner = [path for path in sorted(top.iterdir()) if not path.name.startswith(".") and is_skill_folder(path)]
-        for folder in [top] if is_skill_folder(top) else inner:
-            skill = load_skill(folder)
-            first = skills.setdefault(skill.name, skill)
-            if first.digest != skill.digest:
-                raise SkillMistake(f"{folder}: a different skill named {skill.name!r} is at {first.path}; keep one")
+    for folder in dict.fromkeys(folder for top in folders for folder in _skill_folders(top)):
+        skill = load_skill(folder)
+        first = skills.setdefault(skill.name, skill)
+        if first.digest != skill.digest:
+            raise SkillMistake(f"{folder}: a different skill named {skill.name!r} is at {first.path}; keep one")
     return dict(sorted(skills.items()))
+
+
+def _skill_folders(top: Path) -> list[Path]:
+    """Return a folder that is a skill itself, else the skills in it."""
+    if is_skill_folder(top):
+        return [top]
+    if not top.is_dir():
+        return []
+    return [path for path in sorted(top.iterdir()) if not path.name.startswith(".") and is_skill_folder(path)]
 
 
 def install(skill: Skill, target_root: Path) -> Path:
@@ -125,7 +134,7 @@ def preload_text(skill: Skill, path: Path) -> str:
 
 def _skill_file(folder: Path) -> Path:
     try:
-        names = sorted(path.name for path in folder.iterdir() if path.name.lower() == "skill.md")
+        names = sorted(name for name in os.listdir(folder) if name.lower() == "skill.md")  # noqa: PTH208
     except OSError as exc:
         raise SkillMistake(f"{folder}: cannot be read: {exc.strerror}") from None
     if "SKILL.md" in names:
@@ -155,7 +164,7 @@ def _warnings(front: FrontMatter, folder: Path, file: Path, name: str, descripti
     at_name, at_description = (f"{file}:{front.lines[key]}: {key}:" for key in ("name", "description"))
     if not keeps_name_rule(name):
         yield f"{at_name} the specification wants lower-case letters, digits and single hyphens, not {name!r}"
-    if name not in (folder.name, folder.resolve().name):
+    if name != folder.name and name != folder.resolve().name:
         yield f"{at_name} {name!r} is not the folder's name; Claude Code calls it {folder.name!r}"
     if len(description) > MAX_DESCRIPTION:
         yield f"{at_description} has {len(description)} characters; Codex cuts at the specification's {MAX_DESCRIPTION}"

@@ -29,7 +29,6 @@ def ask(tmp_path: Path) -> Asker:
             spec=CaseSpec.model_validate(values),
             path=tmp_path / "cases" / "greet.yaml",
             line=1,
-            fingerprint="f" * 16,
         )
         place = tmp_path / f"{condition}-{trial}"
         for name in ("home", "workspace", "tmp", "scratch"):

@@ -69,7 +69,6 @@ def make_facts(tmp_path: Path) -> MakeFacts:
             path=folder / "made-by-hand.yaml",
             line=1,
             digests=digests or {},
-            fingerprint="0" * 16,
         )
         return Facts(
             case=case,
