@@ -71,6 +71,8 @@ class Evals:
         self.bench = bench
         self.named = frozenset(named)
         self._cases: dict[Path, list[Case]] = {}
+        self.shards_with_cases: set[int] = set()
+        """The shares, of those that `--skilleval-shard` makes, in which a case has been seen; empty without it."""
 
     def cases(self, path: Path) -> list[Case]:
         """Return the cases of a file that are selected.
@@ -113,13 +115,18 @@ class Evals:
         return [case for cases in self._cases.values() for case in cases if self.selects(case)]
 
     def selects(self, case: Case) -> bool:
-        """Tell whether lane and id are asked for."""
+        """Tell whether lane, id and share are asked for."""
         settings = self.bench.settings
-        return (
-            case.lane.value in settings.lanes
-            and (not settings.cases or any(fnmatch.fnmatchcase(case.id, pattern) for pattern in settings.cases))
-            and _in_shard(case, settings.shard)
-        )
+        if case.lane.value not in settings.lanes:
+            return False
+        if settings.cases and not any(fnmatch.fnmatchcase(case.id, pattern) for pattern in settings.cases):
+            return False
+        if settings.shard is None:
+            return True
+        number, count = settings.shard
+        own = _shard_of(case, count)
+        self.shards_with_cases.add(own)
+        return own == number
 
     def preflight(self, paths: Iterable[Path]) -> list[Case]:
         """Read all case files before anything starts.
@@ -174,6 +181,7 @@ class Evals:
             seed=bench.settings.seed,
             trials_each=bench.settings.trials,
             shard=bench.settings.shard,
+            shards_with_cases=tuple(sorted(self.shards_with_cases)),
             method=bench.settings.method,
             judging=Judging(
                 gate=bench.settings.gate,
@@ -217,12 +225,9 @@ class Evals:
         )
 
 
-def _in_shard(case: Case, shard: tuple[int, int] | None) -> bool:
-    """Tell whether a case belongs to a shard; its lane and id alone decide, so that other cases move nothing."""
-    if shard is None:
-        return True
-    number, count = shard
-    return int(digest_text(f"{case.lane.value}:{case.id}"), 16) % count == number - 1
+def _shard_of(case: Case, count: int) -> int:
+    """Return the share that a case belongs to; its lane and id alone decide, so that other cases move nothing."""
+    return int(digest_text(f"{case.lane.value}:{case.id}"), 16) % count + 1
 
 
 def assert_distinct(items: Sequence[pytest.Item]) -> None:

@@ -487,6 +487,8 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
         session.exitstatus = status if stopping is None else stopping.exit_status or status
     elif config.stash[TALLY].home:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED  # what ran has left no trace: see the summary
+    elif session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and _other_shards(config):
+        session.exitstatus = pytest.ExitCode.OK  # with few cases a share may be empty: no reason for a red CI job
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -499,6 +501,15 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     controller = controller_of(config)
     if controller is not None and not controller.paths:
         controller.publish()
+
+
+def _other_shards(config: pytest.Config) -> set[int]:
+    """Return the shares that hold all the cases there are, where the one that was asked for holds none."""
+    settings = config.stash[SETTINGS]
+    if settings.shard is None or config.stash[HANDOVER]["info"] is None:
+        return set()
+    held = evals_of(config).shards_with_cases
+    return set() if settings.shard[0] in held else held
 
 
 def _foretell(session: pytest.Session) -> None:
@@ -521,6 +532,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     elif config.stash[TALLY].home:
         folder = config.stash[SETTINGS].output / config.stash[HANDOVER]["run"]
         terminalreporter.write_line(f"{folder}: the run folder is gone, and with it every result", red=True)
+    elif others := _other_shards(config):
+        where = ", ".join(map(str, sorted(others)))
+        terminalreporter.write_line(f"skilleval: this share holds no case; they are in share {where}")
     elif config.option.collectonly and COLLECTED in config.stash:
         from pytest_skilleval.reports import opening
 

@@ -466,6 +466,8 @@ class Plan(Frozen):
     trials_each: int = 1
     shard: tuple[int, int] | None = None
     """Which of how many shares of the cases it runs: from 1; None = all."""
+    shards_with_cases: tuple[int, ...] = ()
+    """The shares that hold a case, by their numbers, so that one that is lost is missed; empty where it runs all."""
     method: str = "exact"
     judging: Judging = Judging()
     skills: tuple[SkillDigest, ...] = ()

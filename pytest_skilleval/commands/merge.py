@@ -25,7 +25,7 @@ examples:
   skilleval merge RUN1 RUN2 RUN3          shards: each ran other cases or conditions, as on three machines
   skilleval merge RUN1 RUN2 --repeats     the same cases again: their trials are counted together
 
-exit status: 0 complete, 1 a report could not be written, 2 planned trials are missing, 4 the runs do not fit
+exit status: 0 complete, 1 a report could not be written, 2 planned trials or a share are missing, 4 the runs do not fit
 """
 FORMATS = ("json", "md", "html")
 
@@ -66,7 +66,8 @@ def run(arguments: Namespace) -> Answer:
     counts = ", ".join(f"{number} {word}" for word, number in report.run.counts.items())
     lines = [f"{run_id}: {report.run.status}, {counts}", *(f"report: {path}" for path in written.paths.values())]
     notes = [*(f"note: {note}" for note in united.plan.notes), *report.run.reasons, *written.problems]
-    return Answer(value, lines, INCOMPLETE if missing else NOT_GOOD if written.problems else FINE, notes)
+    incomplete = bool(missing or united.lost)
+    return Answer(value, lines, INCOMPLETE if incomplete else NOT_GOOD if written.problems else FINE, notes)
 
 
 def _write(output: Path, plan: Plan, parts: list[Part]) -> Path:

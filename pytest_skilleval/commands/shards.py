@@ -52,6 +52,8 @@ class United(NamedTuple):
 
     plan: Plan
     parts: list[Part]
+    lost: list[str]
+    """Shares of the cases that are in none of the runs, a sentence each."""
 
 
 def unite(shards: Sequence[Shard], run: str, *, repeats: bool) -> United:
@@ -69,7 +71,18 @@ def unite(shards: Sequence[Shard], run: str, *, repeats: bool) -> United:
     parts = list(_renumbered(shards) if repeats else _distinct(shards))
     planned = {id(shard): {trial.id: trial for trial in shard.plan.trials} for shard in shards}
     trials = [planned[id(part.shard)][part.old].model_copy(update={"trial": part.new.trial}) for part in parts]
-    return United(_plan(shards, run, trials, repeats=repeats), parts)
+    lost = list(_lost(shards))
+    return United(_plan(shards, run, trials, lost, repeats=repeats), parts, lost)
+
+
+def _lost(shards: Iterable[Shard]) -> Iterator[str]:
+    """Yield the shares that hold cases and are not among the runs: without a word n would be smaller."""
+    plans = [shard.plan for shard in shards]
+    for count in sorted({plan.shard[1] for plan in plans if plan.shard}):
+        own = [plan for plan in plans if plan.shard and plan.shard[1] == count]
+        there = {plan.shard[0] for plan in own if plan.shard}
+        for number in sorted({number for plan in own for number in plan.shards_with_cases} - there):
+            yield f"share {number}/{count} holds cases and is in none of the runs: its trials are not counted"
 
 
 def _refuse(shards: Sequence[Shard], *, repeats: bool) -> None:
@@ -162,13 +175,16 @@ def _damage(shard: Shard) -> Iterator[str]:
         yield from (f"journal of {shard.plan.run}: {line}" for line in entry.damage)
 
 
-def _plan(shards: Sequence[Shard], run: str, trials: Sequence[PlannedTrial], *, repeats: bool) -> Plan:
+def _plan(
+    shards: Sequence[Shard], run: str, trials: Sequence[PlannedTrial], lost: Iterable[str], *, repeats: bool
+) -> Plan:
     plans = [shard.plan for shard in shards]
     first = plans[0]
     skills = {skill.name: skill for plan in plans for skill in plan.skills}
     notes = dict.fromkeys(note for plan in plans for note in plan.notes)
     merged = ", ".join(f"{plan.run} ({len(plan.trials)} trials)" for plan in plans)
     notes[f"merged from {merged}"] = None
+    notes |= dict.fromkeys(lost)
     seeds = [plan.seed for plan in plans]
     if len(set(seeds)) > 1:
         notes[f"seeds of the merged runs: {', '.join(map(str, seeds))}"] = None
