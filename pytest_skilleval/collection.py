@@ -142,12 +142,9 @@ class Evals:
                     skill = self.bench.skill_of(case)
                     if condition.base and skill is not None and self.bench.against is not None:
                         self.bench.against.of(skill)
-        if found:
-            _ = self.bench.judge  # one that is not there must cost no agent
         if found and self.bench.against is not None:
             self.bench.against.check(self.bench.skills)
-        if found:
-            _ = self.bench.info, self.bench.sandbox, self.bench.rules, self.bench.retry
+        self.bench.make_ready()
         for case in filter(self.selects, found):
             self.bench.refuse(case)
         return found

@@ -15,7 +15,6 @@ import pytest
 
 from pytest_skilleval import collection, resume
 from pytest_skilleval.errors import OptionMistake, UserMistake
-from pytest_skilleval.halts import parse_budget
 from pytest_skilleval.journal import claim_run, read_plan, take_over, write_plan
 from pytest_skilleval.records import ExpectedGroup
 
@@ -40,23 +39,7 @@ def preflight(evals: Evals, paths: Sequence[Path]) -> dict[str, Any]:
     """
     evals.bench.sweep()
     evals.preflight(paths)
-    _refuse_unknown_cost(evals)
     return evals.bench.info.model_dump(mode="json")
-
-
-def _refuse_unknown_cost(evals: Evals) -> None:
-    """Refuse a budget in dollars that could never be spent, since nobody says what a trial costs.
-
-    Raises:
-        OptionMistake: Unless the user allows it.
-    """
-    settings, provider = evals.bench.settings, evals.bench.provider
-    told = getattr(provider, "tells_cost", False)
-    if parse_budget(settings.budget).usd is not None and not told and not settings.allow_unknown_cost:
-        raise OptionMistake(
-            f"--skilleval-budget=usd: {provider.id} does not say what a trial costs, so the budget would never be "
-            "spent; give tokens= or time= instead, or add --skilleval-allow-unknown-cost"
-        )
 
 
 def take_up(settings: Settings) -> tuple[str, int]:
@@ -165,6 +148,8 @@ def claim(session: pytest.Session, evals: Evals, baseline: dict[str, str] | None
     bench = evals.bench
     facts = {"environment": _environment(), "commit": _commit(bench.settings.rootpath), "baseline": baseline}
     plan = evals.plan(items, started, [str(part) for part in config.invocation_params.args], facts)
+    if not bench.ready:
+        bench.make_ready()  # a session of Python cases alone: no case file was read before
     try:
         if bench.settings.resume is not None:
             _keep(config, session.items, resumed_plan(bench.folder, plan))

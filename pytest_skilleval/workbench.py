@@ -84,6 +84,8 @@ class Workbench:
         self.warnings: tuple[str, ...] = ()
         self._providers = providers or {}
         self._info = info
+        self.ready = info is not None
+        """Whether this process, or the one that handed on what it found, has made ready."""
         self._began = began or time.monotonic()
         self._stale: dict[tuple[str, str], Skill | None] = {}
         self._check_names()
@@ -198,6 +200,21 @@ class Workbench:
             OptionMistake: `[tool.skilleval.retry]` holds a key or value that is not allowed.
         """
         return read_retry(skilleval_table(self.settings.rootpath, "retry"))
+
+    def make_ready(self) -> None:
+        """Find all that is asked for by name, so that what is not there costs no agent.
+
+        Raises:
+            UserMistake: The provider, judge, sandbox, budget or a table of `[tool.skilleval]` cannot be used.
+        """
+        _ = self.judge, self.info, self.sandbox, self.rules, self.retry
+        told = getattr(self.provider, "tells_cost", False)
+        if parse_budget(self.settings.budget).usd is not None and not told and not self.settings.allow_unknown_cost:
+            raise OptionMistake(
+                f"--skilleval-budget=usd: {self.provider.id} does not say what a trial costs, so the budget would "
+                "never be spent; give tokens= or time= instead, or add --skilleval-allow-unknown-cost"
+            )
+        self.ready = True
 
     def refuse(self, case: Case) -> None:
         """Refuse a case that the provider cannot be asked honestly.

@@ -65,6 +65,33 @@ def test_a_dollar_budget_that_nobody_can_count_is_refused_before_anything_runs(p
     assert project.run("--skilleval-budget=usd=5", "--skilleval-allow-unknown-cost").ret == 0
 
 
+@pytest.mark.parametrize("how", [(), ("-n0",), ("-n2",)])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--skilleval-budget=usd=5",), "stub does not say what a trial costs"),
+        (("--skilleval-judge=nobody",), "nobody"),
+    ],
+)
+def test_sessions_of_python_cases_alone_are_refused_as_well(
+    project: Project, how: tuple[str, ...], words: tuple[str, ...], said: str
+) -> None:
+    project.write(
+        "test_asks.py",
+        """
+import pytest
+
+@pytest.mark.skilleval(conditions=["none"])
+def test_asks(skilleval):
+    skilleval.run("hi")
+""",
+    )
+    result = project.run(*how, *words)
+    assert result.ret == 4
+    assert len([line for line in result.errlines + result.outlines if said in line]) == 1
+    assert not (project.path / ".skilleval").exists()
+
+
 def test_the_forecast_takes_what_was_recorded_else_what_the_cases_allow(project: Project) -> None:
     stub = {"solve_rate": 1.0, "tokens": 100}
     project.case("one", stub=stub, budget={"timeout": 10})
