@@ -601,7 +601,7 @@ class Reading(ReportPart):
 
     lane: str
     diagnosis: str
-    """discovery, content, rot, works, no-effect, unclear."""
+    """works, discovery, loaded, content, harm, unclear."""
     text: str
 
 

@@ -420,9 +420,10 @@ def _read(lift: Mapping[str, Lift]) -> tuple[str, str]:
     if realised > 0 and gap <= 0:
         return "works", "The skill helps, and agents find it by themselves." + rot
     if oracle > 0 and gap > 0:
+        how = "do not load it often enough" if realised > 0 else "do not load it"
         return (
             "discovery",
-            "Discovery fails: the text helps in the context, but agents do not load it. Improve the description." + rot,
+            f"Discovery fails: the text helps in the context, but agents {how}. Improve the description." + rot,
         )
     if realised < 0:
         return "harm", "The skill hurts where agents load it." + rot
@@ -432,6 +433,11 @@ def _read(lift: Mapping[str, Lift]) -> tuple[str, str]:
             "Content fails: even with its text in the context the skill adds less than 5 points. Improve the text."
             + rot,
         )
+    if oracle > 0:
+        what = "whether agents find it by themselves cannot be told from noise yet; see what more trials would show."
+        if "realised" not in lift:
+            what = "whether agents find it by themselves was not asked (condition self-load)."
+        return "loaded", f"The skill helps once its text is in the context; {what}" + rot
     return "unclear", "No effect can be told from noise yet; see what more trials or cases would show." + rot
 
 

@@ -26,10 +26,9 @@ LIFT_WORDS = {
 _DIAGNOSES = {
     "works": ("Works", "good"),
     "discovery": ("Discovery fails", "warn"),
+    "loaded": ("Helps once loaded", "calm"),
     "content": ("Content fails", "warn"),
     "harm": ("Hurts", "bad"),
-    "rot": ("Rots", "warn"),
-    "no-effect": ("No effect", "calm"),
     "unclear": ("Unclear", "calm"),
 }
 _VERDICTS = {"improved": "good", "regressed": "bad", "inconclusive": "calm", "not comparable": "warn"}
