@@ -28,10 +28,10 @@ from pytest_skilleval.records import (
     Plan,
     PlannedTrial,
     ProviderInfo,
-    Report,
     SkillPair,
     TrialRecord,
 )
+from pytest_skilleval.results import Report
 
 LOADED = CONDITIONS["self-load"]
 STUB = ProviderInfo(id="stub", simulated=True)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pytest_skilleval.model import Condition
     from pytest_skilleval.providers.base import Answer, Ask, Detected, Launch, ProcessOutput, Provider, ProviderSettings
-    from pytest_skilleval.records import Report, TrialRecord
+    from pytest_skilleval.records import TrialRecord
+    from pytest_skilleval.results import Report
     from pytest_skilleval.trial import Run, Trial
     from pytest_skilleval.workspace.home import Home
 
@@ -30,7 +31,7 @@ __all__ = [
 _PLACES = {
     "Condition": "model",
     "Home": "workspace.home",
-    "Report": "records",
+    "Report": "results",
     "Run": "trial",
     "Trial": "trial",
     "TrialRecord": "records",

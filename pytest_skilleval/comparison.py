@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_skilleval.options import Settings
-    from pytest_skilleval.records import GroupSummary, ProviderInfo, Report
+    from pytest_skilleval.records import ProviderInfo
+    from pytest_skilleval.results import GroupSummary, Report
 
 __all__ = ["Baseline", "compare", "comparer", "forecast", "hindrances", "power", "weigh"]
 

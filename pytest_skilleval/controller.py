@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from pytest_skilleval.comparison import Baseline
     from pytest_skilleval.options import Settings
-    from pytest_skilleval.records import ProviderInfo, Report
+    from pytest_skilleval.records import ProviderInfo
+    from pytest_skilleval.results import Report
     from pytest_skilleval.tokens import Snapshot
 
 __all__ = ["Controller", "make_scheduler", "open_baseline", "open_controller"]

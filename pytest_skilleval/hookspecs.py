@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
     from pytest_skilleval.model import Condition
     from pytest_skilleval.providers.base import Provider, ProviderSettings
-    from pytest_skilleval.records import Report, TrialRecord
+    from pytest_skilleval.records import TrialRecord
+    from pytest_skilleval.results import Report
 
 
 @pytest.hookspec

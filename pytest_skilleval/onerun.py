@@ -9,7 +9,8 @@ from pytest_skilleval.model import BASE
 
 if TYPE_CHECKING:
     from pytest_skilleval.options import Settings
-    from pytest_skilleval.records import GroupSummary, Plan, Report
+    from pytest_skilleval.records import Plan
+    from pytest_skilleval.results import GroupSummary, Report
 
 __all__ = ["base_side", "compare"]
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from pytest_skilleval.errors import BaselineMistake, JournalDamage, RunFolderMistake
 from pytest_skilleval.journal import Journal, read_plan, write_aside
-from pytest_skilleval.records import Report
+from pytest_skilleval.results import Report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,20 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_skilleval.model import CONDITIONS
 from pytest_skilleval.options import LANES
-from pytest_skilleval.records import (
-    GroupSummary,
-    LaneSummary,
-    Lift,
-    Noise,
-    Outcome,
-    PlannedTrial,
-    Rate,
-    Reading,
-    Score,
-    ScoreStats,
-    Tokens,
-    TrialRecord,
-)
+from pytest_skilleval.records import Outcome, PlannedTrial, Score, Tokens, TrialRecord
+from pytest_skilleval.results import GroupSummary, LaneSummary, Lift, Noise, Rate, Reading, ScoreStats
 from pytest_skilleval.stats import lifts as lift_numbers
 from pytest_skilleval.stats import rates
 from pytest_skilleval.stats.summary import summarise_group, summarise_lane_scores

@@ -22,7 +22,8 @@ from pytest_skilleval.stats.costs import Costs, Rise, costs_of, rises
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_skilleval.records import Report, Tokens
+    from pytest_skilleval.records import Tokens
+    from pytest_skilleval.results import Report
 
 __all__ = [
     "FILE",

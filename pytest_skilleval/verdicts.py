@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_skilleval import onerun, summaries
 from pytest_skilleval.comparison import power
 from pytest_skilleval.options import LANES
-from pytest_skilleval.records import (
-    GateResult,
-    GroupSummary,
-    Outcome,
-    PlannedTrial,
-    Report,
-    RunInfo,
-    TrialLine,
-    TrialRecord,
-)
+from pytest_skilleval.records import Outcome, PlannedTrial, TrialRecord
+from pytest_skilleval.results import GateResult, GroupSummary, Report, RunInfo, TrialLine
 from pytest_skilleval.stats.intervals import wilson
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ from pytest_skilleval.providers.base import ProviderSettings
 from pytest_skilleval.providers.chat import ChatOptions
 from pytest_skilleval.providers.command import Command
 from pytest_skilleval.providers.program import CliOptions, read_options
-from pytest_skilleval.records import Outcome, Report, TrialRecord
+from pytest_skilleval.records import Outcome, TrialRecord
+from pytest_skilleval.results import Report
 from pytest_skilleval.scoring.habits import BUILT_IN
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ import pytest
 from pytest_skilleval.cases import load_case_file
 from pytest_skilleval.journal import Journal, read_plan
 from pytest_skilleval.model import JsonCheck
-from pytest_skilleval.records import Outcome, Report, TrialLine
+from pytest_skilleval.records import Outcome
+from pytest_skilleval.results import Report, TrialLine
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "cases" / "execution" / "fixtures"

@@ -15,7 +15,8 @@ from PIL import Image
 
 from pytest_skilleval.cases import load_case_file
 from pytest_skilleval.model import CONDITIONS, Case
-from pytest_skilleval.records import Report, Transcript
+from pytest_skilleval.records import Transcript
+from pytest_skilleval.results import Report
 from pytest_skilleval.scoring.account import parse_account
 from pytest_skilleval.scoring.antipatterns import BUILT_IN
 from pytest_skilleval.scoring.facts import CommandResult, Facts

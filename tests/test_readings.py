@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_skilleval.records import Lift
+from pytest_skilleval.results import Lift
 from pytest_skilleval.summaries import readings
 
 UP, DOWN, WIDE, FLAT = (0.1, 0.5), (-0.5, -0.1), (-0.2, 0.4), (-0.03, 0.03)

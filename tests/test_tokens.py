@@ -9,7 +9,8 @@ import pytest
 
 from pytest_skilleval import tokens
 from pytest_skilleval.errors import BaselineMistake
-from pytest_skilleval.records import Outcome, Report, Tokens
+from pytest_skilleval.records import Outcome, Tokens
+from pytest_skilleval.results import Report
 from tests.reports.made import made
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from pytest_skilleval import store, verdicts
 from pytest_skilleval.errors import JournalDamage, UserMistake
 from pytest_skilleval.journal import read_sealed
 from pytest_skilleval.options import Settings
-from pytest_skilleval.records import Outcome, Report
+from pytest_skilleval.records import Outcome
+from pytest_skilleval.results import Report
 
 from .bed import Bed, Session, wait_for
 

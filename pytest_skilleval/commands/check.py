@@ -11,8 +11,9 @@ from typing import Any
 from pytest_skilleval import store
 from pytest_skilleval.errors import UserMistake
 from pytest_skilleval.model import Case
-from pytest_skilleval.records import Outcome, Report, TrialLine
+from pytest_skilleval.records import Outcome
 from pytest_skilleval.reports import numbers
+from pytest_skilleval.results import Report, TrialLine
 
 from .answer import FINE, NOT_GOOD, Answer, table
 from .loading import Loading, loading

@@ -6,8 +6,9 @@ from argparse import ArgumentParser, Namespace
 
 from pytest_skilleval import comparison
 from pytest_skilleval.errors import BaselineMistake
-from pytest_skilleval.records import Outcome, Report, TrialLine, TrialRecord
+from pytest_skilleval.records import Outcome, TrialRecord
 from pytest_skilleval.reports.against import comparison_lines
+from pytest_skilleval.results import Report, TrialLine
 from pytest_skilleval.summaries import Group, Trials
 
 from .answer import FINE, NOT_GOOD, Answer

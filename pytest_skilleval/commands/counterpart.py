@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_skilleval.records import BaselineRef, Report
+from pytest_skilleval.records import BaselineRef
+from pytest_skilleval.results import Report
 
 from .place import Place
 from .reference import Opened, open_run

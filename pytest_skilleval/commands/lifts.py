@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from pytest_skilleval import summaries
 from pytest_skilleval.errors import BaselineMistake
 from pytest_skilleval.options import LANES
-from pytest_skilleval.records import Lift, ProviderInfo, Report
+from pytest_skilleval.records import ProviderInfo
 from pytest_skilleval.reports import numbers
 from pytest_skilleval.reports.headline import simulated
+from pytest_skilleval.results import Lift, Report
 from pytest_skilleval.stats import lifts as lift_numbers
 
 from .answer import Answer, table

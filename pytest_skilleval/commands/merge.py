@@ -9,8 +9,9 @@ from pytest_skilleval import store, verdicts
 from pytest_skilleval.errors import RunFolderMistake
 from pytest_skilleval.evidence import keep_tree
 from pytest_skilleval.journal import Journal, is_held
-from pytest_skilleval.records import ArtifactRef, FileRef, Outcome, Plan, Report, TrialRecord
+from pytest_skilleval.records import ArtifactRef, FileRef, Outcome, Plan, TrialRecord
 from pytest_skilleval.reports.writing import Written, write_reports
+from pytest_skilleval.results import Report
 
 from .answer import FINE, INCOMPLETE, NOT_GOOD, Answer
 from .place import Place, add_output, place_of

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_skilleval.errors import BaselineMistake
-from pytest_skilleval.records import GroupSummary, Report
 from pytest_skilleval.reports import numbers
+from pytest_skilleval.results import GroupSummary, Report
 from pytest_skilleval.stats import rates
 
 from .answer import Answer, table

@@ -7,8 +7,8 @@ from argparse import ArgumentParser, Namespace
 from typing import Any, NamedTuple
 
 from pytest_skilleval.errors import OptionMistake, RunFolderMistake
-from pytest_skilleval.records import Report
 from pytest_skilleval.reports import numbers
+from pytest_skilleval.results import Report
 from pytest_skilleval.stats import planning, rates
 from pytest_skilleval.stats.levels import DEFAULT_LEVELS
 

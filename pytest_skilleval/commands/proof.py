@@ -15,7 +15,8 @@ from pytest_skilleval.model import (
     TextCheck,
     ToolCallCheck,
 )
-from pytest_skilleval.records import Component, Outcome, Report, TrialLine
+from pytest_skilleval.records import Component, Outcome
+from pytest_skilleval.results import Report, TrialLine
 
 from .suite import Finding
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from pytest_skilleval import comparison, store, verdicts
 from pytest_skilleval.errors import BaselineMistake
 from pytest_skilleval.journal import is_held
-from pytest_skilleval.records import Outcome, Report
+from pytest_skilleval.records import Outcome
 from pytest_skilleval.reports.writing import beside, write_reports
+from pytest_skilleval.results import Report
 from pytest_skilleval.store import Gathered
 
 from .answer import FINE, INCOMPLETE, NOT_GOOD, Answer

@@ -9,7 +9,8 @@ from pytest_skilleval import store, verdicts
 from pytest_skilleval.errors import JournalDamage, RunFolderMistake
 from pytest_skilleval.journal import read_plan
 from pytest_skilleval.options import Settings
-from pytest_skilleval.records import Plan, Report
+from pytest_skilleval.records import Plan
+from pytest_skilleval.results import Report
 
 from .place import Place
 

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from pytest_skilleval.cases import case_schema
-from pytest_skilleval.records import Report
+from pytest_skilleval.results import Report
 
 from .answer import Answer
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from pytest_skilleval.records import Report
+    from pytest_skilleval.results import Report
 
 __all__ = ["shown", "write"]
 

@@ -19,7 +19,8 @@ import pytest
 from pytest_skilleval.errors import OptionMistake
 
 if TYPE_CHECKING:
-    from pytest_skilleval.records import Plan, PlannedTrial, Report
+    from pytest_skilleval.records import Plan, PlannedTrial
+    from pytest_skilleval.results import Report
 
 __all__ = ["EventStream"]
 

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_skilleval.options import Settings
-    from pytest_skilleval.records import ExpectedGroup, GroupSummary, Report
+    from pytest_skilleval.records import ExpectedGroup
+    from pytest_skilleval.results import GroupSummary, Report
 
 __all__ = ["forecast", "forecast_lines"]
 

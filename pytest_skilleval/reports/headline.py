@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_skilleval.reports import numbers
 
 if TYPE_CHECKING:
-    from pytest_skilleval.records import ProviderInfo, Report
+    from pytest_skilleval.records import ProviderInfo
     from pytest_skilleval.reports.versus import Versus
+    from pytest_skilleval.results import Report
 
 __all__ = ["LIFT_WORDS", "Headline", "headline", "lift_word", "provider_name", "simulated"]
 

@@ -14,7 +14,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_skilleval.records import Report
 from pytest_skilleval.reports import numbers
 from pytest_skilleval.reports.drawing import difference_axis, share_axis
 from pytest_skilleval.reports.headline import headline, lift_word, provider_name, simulated
@@ -23,6 +22,7 @@ from pytest_skilleval.reports.tokens import token_warnings
 from pytest_skilleval.reports.trialfiles import evidence_size
 from pytest_skilleval.reports.versus import power_lines, versus
 from pytest_skilleval.reports.views import GroupView, error_kinds, group_views, lane_views
+from pytest_skilleval.results import Report
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from pytest_skilleval.records import GroupSummary, Report, TrialLine
+    from pytest_skilleval.results import GroupSummary, Report, TrialLine
 
 __all__ = ["as_junit"]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from pytest_skilleval.records import Report
+    from pytest_skilleval.results import Report
 
 __all__ = ["as_markdown", "markdown_cell"]
 

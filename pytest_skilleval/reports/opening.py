@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from pytest_skilleval.comparison import Baseline
     from pytest_skilleval.options import Settings
-    from pytest_skilleval.records import AgainstRef, ProviderInfo, Report
+    from pytest_skilleval.records import AgainstRef, ProviderInfo
+    from pytest_skilleval.results import Report
 
 __all__ = ["header_lines", "plan_lines"]
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_skilleval.records import Report
+    from pytest_skilleval.results import Report
 
 __all__ = ["as_json"]
 

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from pytest_skilleval.errors import OptionMistake
 from pytest_skilleval.model import BASE
-from pytest_skilleval.records import Outcome, Report, TrialLine
+from pytest_skilleval.records import Outcome
 from pytest_skilleval.reports.headline import provider_name, simulated
 from pytest_skilleval.reports.trialfiles import TrialFiles, read_trial
+from pytest_skilleval.results import Report, TrialLine
 
 __all__ = ["Exported", "Sides", "benchmark", "exported", "sides_of"]
 

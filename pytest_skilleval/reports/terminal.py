@@ -13,7 +13,7 @@ from pytest_skilleval.reports.tokens import token_notes, token_warnings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_skilleval.records import LaneSummary, Lift, Report
+    from pytest_skilleval.results import LaneSummary, Lift, Report
 
 __all__ = ["closing_lines"]
 

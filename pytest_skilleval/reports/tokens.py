@@ -9,7 +9,7 @@ from pytest_skilleval.reports import numbers
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_skilleval.records import Report
+    from pytest_skilleval.results import Report
 
 __all__ = ["token_notes", "token_warnings"]
 

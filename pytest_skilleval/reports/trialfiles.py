@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from pytest_skilleval.model import TrialId
-from pytest_skilleval.records import TrialLine, TrialRecord
+from pytest_skilleval.records import TrialRecord
+from pytest_skilleval.results import TrialLine
 
 __all__ = ["Step", "TrialFiles", "evidence_size", "read_trial"]
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_skilleval.records import Report
 from pytest_skilleval.reports import numbers
+from pytest_skilleval.results import Report
 
 __all__ = ["Change", "GroupChange", "Versus", "power_lines", "versus"]
 

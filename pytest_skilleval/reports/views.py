@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_skilleval.model import digest_text
-from pytest_skilleval.records import GroupSummary, LaneSummary, Lift, Outcome, Report, TrialLine
+from pytest_skilleval.records import Outcome
 from pytest_skilleval.reports.trialfiles import TrialFiles, read_trial
 from pytest_skilleval.reports.versus import GroupChange, Versus
+from pytest_skilleval.results import GroupSummary, LaneSummary, Lift, Report, TrialLine
 
 __all__ = ["ErrorKind", "GroupView", "HeatRow", "LaneView", "TrialView", "error_kinds", "group_views", "lane_views"]
 

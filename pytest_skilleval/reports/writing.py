@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from pytest_skilleval import store
 from pytest_skilleval.onerun import base_side
-from pytest_skilleval.records import Report
 from pytest_skilleval.reports import html, junit, markdown, render
+from pytest_skilleval.results import Report
 
 __all__ = ["Beside", "Written", "beside", "report_texts", "write_reports", "write_step_summary"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_skilleval.model import TrialId
-from pytest_skilleval.records import Report
+from pytest_skilleval.results import Report
 
 CI = {0: (0.0, 0.56), 1: (0.06, 0.79), 2: (0.21, 0.94), 3: (0.44, 1.0)}
 """Wilson intervals of k of 3, as published tables round them."""

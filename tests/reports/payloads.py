@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_skilleval.records import Report
+from pytest_skilleval.results import Report
 
 from .made import compared, made, trial
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_skilleval.records import Report
 from pytest_skilleval.reports.html import as_html, pages
+from pytest_skilleval.results import Report
 
 from .browser import AXE, Browser, chromium
 from .made import made, trial, write_trial

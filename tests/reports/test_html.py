@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_skilleval.records import Report
 from pytest_skilleval.reports import html
 from pytest_skilleval.reports.html import as_html, is_large, pages
+from pytest_skilleval.results import Report
 
 from .made import compared, made, trial, write_trial
 from .payloads import ANSI, CONTROLS, PAYLOADS, poisoned_report, steps

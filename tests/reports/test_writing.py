@@ -7,9 +7,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from pytest_skilleval.records import TrialLine
 from pytest_skilleval.reports import writing
 from pytest_skilleval.reports.writing import report_texts, write_reports, write_step_summary
+from pytest_skilleval.results import TrialLine
 
 from .made import group, made, trial, write_trial
 
