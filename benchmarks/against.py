@@ -16,8 +16,9 @@ from collections import Counter
 from pathlib import Path
 
 from pytest_skilleval import verdicts
+from pytest_skilleval.casespec import CaseSpec, Kind, Lane
 from pytest_skilleval.journal import Entry
-from pytest_skilleval.model import CONDITIONS, Case, CaseSpec, Condition, Kind, Lane, TrialId
+from pytest_skilleval.model import CONDITIONS, Case, Condition, TrialId
 from pytest_skilleval.options import Settings
 from pytest_skilleval.providers.base import Ask, ProviderSettings
 from pytest_skilleval.providers.stub import Stub

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_skilleval.errors import SkillMistake
-from pytest_skilleval.model import digest_text
+from pytest_skilleval.frozen import digest_text
 from pytest_skilleval.records import AgainstRef, SkillPair
 from pytest_skilleval.skills import stale_skill
 

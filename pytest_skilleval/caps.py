@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_skilleval.model import Lane
+from pytest_skilleval.casespec import Lane
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -22,8 +22,10 @@ from pydantic import ValidationError
 from pytest_skilleval import cases as case_files
 from pytest_skilleval.against import seen_digest
 from pytest_skilleval.cases import dotted, problems_of, validate_spec
+from pytest_skilleval.casespec import Lane
 from pytest_skilleval.errors import CaseMistake, UserMistake
-from pytest_skilleval.model import Case, Condition, Lane, TrialId, digest_text
+from pytest_skilleval.frozen import digest_text
+from pytest_skilleval.model import Case, Condition, TrialId
 from pytest_skilleval.records import Judging, Plan, PlannedTrial, SkillDigest
 from pytest_skilleval.scoring.antipatterns import BUILT_IN
 from pytest_skilleval.trial import Trial

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from pytest_skilleval.errors import JournalDamage, RunFolderMistake
-from pytest_skilleval.model import TrialId, canonical_json
+from pytest_skilleval.frozen import canonical_json
+from pytest_skilleval.model import TrialId
 from pytest_skilleval.records import Intent, Plan, TrialRecord
 
 if TYPE_CHECKING:

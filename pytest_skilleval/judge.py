@@ -14,8 +14,10 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_skilleval.caps import resources_of
+from pytest_skilleval.casespec import Budget, CaseSpec, Kind, Lane, StubSpec
 from pytest_skilleval.errors import ErrorClass, TrialFault
-from pytest_skilleval.model import Budget, Case, CaseSpec, Condition, Kind, Lane, StubSpec, TrialId, digest_text
+from pytest_skilleval.frozen import digest_text
+from pytest_skilleval.model import Case, Condition, TrialId
 from pytest_skilleval.providers.base import Answer, Ask, ProcessOutput
 from pytest_skilleval.providers.classes import policy
 from pytest_skilleval.records import Judged, Tokens
@@ -29,7 +31,7 @@ from pytest_skilleval.workspace.home import Home, home_root, make_home
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_skilleval.model import RubricCheck
+    from pytest_skilleval.casespec import RubricCheck
     from pytest_skilleval.records import TrialError
     from pytest_skilleval.scoring.facts import Facts
     from pytest_skilleval.workbench import Workbench

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import ValidationError
 
 from pytest_skilleval import evidence
+from pytest_skilleval.casespec import Lane
 from pytest_skilleval.errors import ErrorClass, JournalDamage, TrialFault
 from pytest_skilleval.journal import read_sealed, write_sealed
-from pytest_skilleval.model import Lane
 from pytest_skilleval.records import Outcome, SkillUse, ToolCall, Transcript, TrialError, TrialRecord
 
 if TYPE_CHECKING:

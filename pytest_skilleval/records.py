@@ -10,7 +10,8 @@ from typing import Any, Literal, NamedTuple
 from pydantic import ConfigDict, Field
 
 from pytest_skilleval.errors import ErrorClass
-from pytest_skilleval.model import Frozen, TrialId
+from pytest_skilleval.frozen import Frozen
+from pytest_skilleval.model import TrialId
 
 __all__ = [
     "AgainstRef",

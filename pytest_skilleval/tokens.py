@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 
 from pytest_skilleval import store
 from pytest_skilleval.errors import BaselineMistake
-from pytest_skilleval.model import Frozen
+from pytest_skilleval.frozen import Frozen
 from pytest_skilleval.records import Outcome
 from pytest_skilleval.stats.costs import Costs, Rise, costs_of, rises
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from pytest_skilleval.cases import assert_unique, load_case_file
 from pytest_skilleval.cases.schema import case_schema
+from pytest_skilleval.casespec import CaseSpec, Lane
 from pytest_skilleval.documents import yamlfile
 from pytest_skilleval.errors import CaseMistake
-from pytest_skilleval.model import Case, CaseSpec, Lane
+from pytest_skilleval.model import Case
 
 CONDITIONS = ["none", "self-load", "preloaded", "stale"]
 ANTI_PATTERNS = ["rerun-until-green", "one-run"]

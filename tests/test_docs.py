@@ -19,8 +19,9 @@ import yaml
 from pytest_skilleval import cli, collection, hookspecs, plugin
 from pytest_skilleval.cases import load_cases
 from pytest_skilleval.cases.spec import validate_spec
+from pytest_skilleval.casespec import CaseSpec, CheckBase
 from pytest_skilleval.errors import ErrorClass
-from pytest_skilleval.model import CONDITIONS, CaseSpec, CheckBase
+from pytest_skilleval.model import CONDITIONS
 from pytest_skilleval.options import FLAGS
 from pytest_skilleval.providers import BUILTIN
 from pytest_skilleval.providers.base import ProviderSettings

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pytest_skilleval.cases import load_case_file
+from pytest_skilleval.casespec import JsonCheck
 from pytest_skilleval.journal import Journal, read_plan
-from pytest_skilleval.model import JsonCheck
 from pytest_skilleval.records import Outcome
 from pytest_skilleval.results import Report, TrialLine
 

@@ -16,7 +16,8 @@ import pytest
 import yaml
 
 from pytest_skilleval.cases import assert_unique, load_case_file
-from pytest_skilleval.model import CONDITIONS, Case, CaseSpec, FileCheck, JsonCheck, Lane, PythonCheck
+from pytest_skilleval.casespec import CaseSpec, FileCheck, JsonCheck, Lane, PythonCheck
+from pytest_skilleval.model import CONDITIONS, Case
 from pytest_skilleval.records import Transcript
 from pytest_skilleval.scoring.antipatterns import BUILT_IN, detect
 from pytest_skilleval.scoring.workflow import Deeds, follow

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pytest_skilleval.model import canonical_json
+from pytest_skilleval.frozen import canonical_json
 
 from .rules import path_problem, regex_problem
 

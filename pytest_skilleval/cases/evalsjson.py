@@ -8,7 +8,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pytest_skilleval.documents import Document, Loc
-from pytest_skilleval.model import Case, Lane, canonical_json
+from pytest_skilleval.casespec import Lane
+from pytest_skilleval.frozen import canonical_json
+from pytest_skilleval.model import Case
 
 from .adoption import Adoption, numbered, slug
 from .assertions import Asserted, check_of, prose

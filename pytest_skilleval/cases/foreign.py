@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple
 from pytest_skilleval.documents import Document, read_document
 from pytest_skilleval.errors import CaseMistake
 from pytest_skilleval.memory import collector_held
-from pytest_skilleval.model import Case, CaseSpec, Lane
+from pytest_skilleval.casespec import CaseSpec, Lane
+from pytest_skilleval.model import Case
 
 from .adoption import skill_root_of
 from .casefile import display_path, lane_of, load_case_file

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_skilleval.documents import Loc
-from pytest_skilleval.model import CaseSpec
+from pytest_skilleval.casespec import CaseSpec
 
 from .rules import path_problem
 from .spec import Problem, did_you_mean

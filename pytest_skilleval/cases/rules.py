@@ -14,17 +14,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from pytest_skilleval.documents import Loc
-from pytest_skilleval.model import (
-    BASE,
-    AntiPattern,
-    CaseSpec,
-    Check,
-    JsonCheck,
-    Lane,
-    TextConditions,
-    ToolCallCheck,
-    WorkflowStep,
-)
+from pytest_skilleval.casespec import AntiPattern, CaseSpec, Check, JsonCheck, Lane, TextConditions, ToolCallCheck, WorkflowStep
+from pytest_skilleval.model import BASE
 
 from .spec import Problem, did_you_mean
 

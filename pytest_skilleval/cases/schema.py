@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from pytest_skilleval.model import CaseSpec
+from pytest_skilleval.casespec import CaseSpec
 
 __all__ = ["SCHEMA_ID", "case_schema"]
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from pytest_skilleval.documents import Loc
-from pytest_skilleval.model import CaseSpec
+from pytest_skilleval.casespec import CaseSpec
 
 __all__ = ["Problem", "did_you_mean", "problems_of", "shown", "validate_spec"]
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_skilleval.documents import Document, Loc
-from pytest_skilleval.model import Case, Lane
+from pytest_skilleval.casespec import Lane
+from pytest_skilleval.model import Case
 
 from .adoption import Adoption
 from .spec import shown

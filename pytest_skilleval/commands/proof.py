@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from pytest_skilleval.model import (
-    Case,
-    Check,
-    FileCheck,
-    OutputCheck,
-    SkillCheck,
-    SnapshotCheck,
-    TextCheck,
-    ToolCallCheck,
-)
+from pytest_skilleval.casespec import Check, FileCheck, OutputCheck, SkillCheck, SnapshotCheck, TextCheck, ToolCallCheck
+from pytest_skilleval.model import Case
 from pytest_skilleval.records import Component, Outcome
 from pytest_skilleval.results import Report, TrialLine
 

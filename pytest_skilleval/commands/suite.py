@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pytest_skilleval.cases import dotted, leaks, load_cases
+from pytest_skilleval.casespec import Lane
 from pytest_skilleval.documents import Loc, read_document
 from pytest_skilleval.errors import CaseMistake, SkillMistake
-from pytest_skilleval.model import Case, Lane, Skill
+from pytest_skilleval.model import Case, Skill
 from pytest_skilleval.scoring.antipatterns import BUILT_IN
 from pytest_skilleval.scoring.patterns import search
 from pytest_skilleval.skills import is_skill_folder, load_skill

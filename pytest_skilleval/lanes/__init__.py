@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_skilleval.model import Case, Condition, Lane, RubricCheck, SkillCheck
+from pytest_skilleval.casespec import Lane, RubricCheck, SkillCheck
+from pytest_skilleval.model import Case, Condition
 from pytest_skilleval.scoring import bundle
 from pytest_skilleval.scoring.bundle import Redact
 from pytest_skilleval.scoring.facts import CommandResult, Facts, RunCommand

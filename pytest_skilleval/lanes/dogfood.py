@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from pytest_skilleval.model import BundleSpec, Case, Condition, Lane, ReportSpec
+from pytest_skilleval.casespec import BundleSpec, Lane, ReportSpec
+from pytest_skilleval.model import Case, Condition
 from pytest_skilleval.records import Component
 from pytest_skilleval.scoring.account import Account, parse_account
 from pytest_skilleval.scoring.bundle import Manifest, load

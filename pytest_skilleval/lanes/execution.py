@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_skilleval.model import Case, Condition, Lane
+from pytest_skilleval.casespec import Lane
+from pytest_skilleval.model import Case, Condition
 from pytest_skilleval.scoring.facts import Facts
 from pytest_skilleval.scoring.selection import select
 from pytest_skilleval.scoring.workflow import Deeds

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from pytest_skilleval.casespec import Lane
 from pytest_skilleval.errors import TrialFault
-from pytest_skilleval.model import Case, Lane
+from pytest_skilleval.model import Case
 from pytest_skilleval.records import CheckResult, Component, Score, TrialError
 
 __all__ = ["Marks", "Part", "Weights", "attempt", "combine"]

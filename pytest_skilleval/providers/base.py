@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from pytest_skilleval.model import Budget, Case, Condition, Kind, Skill, TrialId
+from pytest_skilleval.casespec import Budget, Kind
+from pytest_skilleval.model import Case, Condition, Skill, TrialId
 from pytest_skilleval.records import ProviderInfo, Transcript, TrialError
 
 __all__ = ["Answer", "Ask", "Detected", "Launch", "ProcessOutput", "Provider", "ProviderSettings"]

@@ -13,8 +13,10 @@ from typing import Any
 from pydantic import Field
 
 import pytest_skilleval
+from pytest_skilleval.casespec import Lane
 from pytest_skilleval.errors import ErrorClass, TrialFault, UserMistake
-from pytest_skilleval.model import Case, Frozen, Lane
+from pytest_skilleval.frozen import Frozen
+from pytest_skilleval.model import Case
 from pytest_skilleval.records import ProviderInfo, Tokens
 
 from .base import Answer, Ask, Detected, Launch, ProcessOutput, ProviderSettings

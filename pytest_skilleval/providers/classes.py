@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from pytest_skilleval.errors import ErrorClass, OptionMistake
-from pytest_skilleval.model import Frozen
+from pytest_skilleval.frozen import Frozen
 from pytest_skilleval.records import TrialError
 
 __all__ = ["TABLE", "ErrorOutcome", "Policy", "Retry", "error_table", "policy", "read_retry"]

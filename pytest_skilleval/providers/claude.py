@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import ClassVar
 
-from pytest_skilleval.model import Case, Kind
+from pytest_skilleval.casespec import Kind
+from pytest_skilleval.model import Case
 
 from .base import Ask, Launch
 from .claudestream import Reader

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from pytest_skilleval.errors import ErrorClass
-from pytest_skilleval.model import Frozen
+from pytest_skilleval.frozen import Frozen
 from pytest_skilleval.records import TrialError
 
 from .base import Answer, Ask, ProcessOutput

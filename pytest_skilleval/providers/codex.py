@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from pytest_skilleval.model import Case, Kind
+from pytest_skilleval.casespec import Kind
+from pytest_skilleval.model import Case
 
 from .base import Ask, Launch
 from .cli import AgentCli

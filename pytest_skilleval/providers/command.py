@@ -9,8 +9,8 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
+from pytest_skilleval.casespec import Kind
 from pytest_skilleval.errors import ErrorClass, OptionMistake, TrialFault, UserMistake
-from pytest_skilleval.model import Kind
 from pytest_skilleval.records import ProviderInfo
 
 from .base import Answer, Ask, Detected, Launch, ProcessOutput, ProviderSettings

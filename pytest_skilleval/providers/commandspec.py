@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from pytest_skilleval.casespec import Regex
 from pytest_skilleval.errors import ErrorClass
-from pytest_skilleval.model import Frozen, Regex
+from pytest_skilleval.frozen import Frozen
 
 __all__ = ["CommandSpec", "Fields", "Pattern", "ToolEvents", "UsageEvents", "merged"]
 

@@ -17,8 +17,9 @@ from typing import ClassVar
 
 import pytest
 
+from pytest_skilleval.casespec import CaseSpec, Lane
 from pytest_skilleval.errors import ErrorClass
-from pytest_skilleval.model import CONDITIONS, Case, CaseSpec, Lane, Skill, TrialId
+from pytest_skilleval.model import CONDITIONS, Case, Skill, TrialId
 
 from .base import Answer, Ask, ProcessOutput, Provider, ProviderSettings
 

@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_skilleval.casespec import CaseSpec, Lane
 from pytest_skilleval.errors import UserMistake
-from pytest_skilleval.model import CONDITIONS, Case, CaseSpec, Condition, Lane, Skill, TrialId
+from pytest_skilleval.model import CONDITIONS, Case, Condition, Skill, TrialId
 from pytest_skilleval.skills import install, preload_text
 from pytest_skilleval.workspace.home import Home, home_base, make_home
 

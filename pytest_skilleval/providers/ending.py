@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pytest_skilleval.casespec import Budget
 from pytest_skilleval.errors import ErrorClass
-from pytest_skilleval.model import Budget
 from pytest_skilleval.records import Transcript, TrialError
 
 from .base import ProcessOutput

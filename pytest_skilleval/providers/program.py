@@ -14,7 +14,7 @@ from typing import TypeVar
 from pydantic import Field, ValidationError
 
 from pytest_skilleval.errors import OptionMistake
-from pytest_skilleval.model import Frozen
+from pytest_skilleval.frozen import Frozen
 
 __all__ = ["CliOptions", "program_folders", "read_options", "version_of"]
 

@@ -23,7 +23,7 @@ from urllib.parse import quote
 from pydantic import Field, ValidationError
 
 from pytest_skilleval.errors import ErrorClass, TrialFault
-from pytest_skilleval.model import Frozen, canonical_json, digest_text
+from pytest_skilleval.frozen import Frozen, canonical_json, digest_text
 from pytest_skilleval.records import ProviderInfo, Transcript, TrialError
 
 from .base import Answer, Ask

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_skilleval.model import digest_text
+from pytest_skilleval.frozen import digest_text
 from pytest_skilleval.records import Outcome
 from pytest_skilleval.reports.trialfiles import TrialFiles, read_trial
 from pytest_skilleval.reports.versus import GroupChange, Versus

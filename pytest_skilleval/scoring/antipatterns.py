@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from pytest_skilleval.casespec import AntiPattern
 from pytest_skilleval.errors import ErrorClass, TrialFault
-from pytest_skilleval.model import AntiPattern
 
 from .habits import BUILT_IN
 from .negation import is_negated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pytest_skilleval.model import Artifact
+from pytest_skilleval.casespec import Artifact
 
 from .facts import Facts
 from .folder import Folder, Refused

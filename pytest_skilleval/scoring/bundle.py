@@ -22,7 +22,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from pytest_skilleval.errors import ErrorClass, TrialFault
-from pytest_skilleval.model import Frozen
+from pytest_skilleval.frozen import Frozen
 
 from .folder import Folder, Refused
 from .kinds import EvidenceKind, content_problem, kind_of

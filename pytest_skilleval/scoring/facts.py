@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_skilleval.model import Case, Condition, RubricCheck
+from pytest_skilleval.casespec import RubricCheck
+from pytest_skilleval.model import Case, Condition
 from pytest_skilleval.records import Transcript, TrialError
 
 from .finding import Finding

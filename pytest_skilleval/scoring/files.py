@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pytest_skilleval.casespec import FileCheck, SnapshotCheck, TextConditions
 from pytest_skilleval.errors import ErrorClass, TrialFault
-from pytest_skilleval.model import FileCheck, SnapshotCheck, TextConditions
 
 from .facts import Facts
 from .finding import Finding, no, yes

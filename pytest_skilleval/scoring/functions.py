@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_skilleval.casespec import PythonCheck
 from pytest_skilleval.errors import ErrorClass, TrialFault
-from pytest_skilleval.model import Case, Condition, PythonCheck
+from pytest_skilleval.model import Case, Condition
 from pytest_skilleval.records import SkillUse, ToolCall, Transcript
 
 from .facts import Facts

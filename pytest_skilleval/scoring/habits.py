@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_skilleval.model import AntiPattern
+from pytest_skilleval.casespec import AntiPattern
 
 __all__ = ["BUILT_IN"]
 

@@ -6,7 +6,7 @@ import io
 import warnings
 from typing import NamedTuple
 
-from pytest_skilleval.model import RecordingCheck, ScreenshotCheck
+from pytest_skilleval.casespec import RecordingCheck, ScreenshotCheck
 
 from .facts import Facts
 from .finding import Finding, no, yes

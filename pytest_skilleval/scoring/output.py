@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_skilleval.model import OutputCheck
+from pytest_skilleval.casespec import OutputCheck
 
 from .facts import Facts
 from .finding import Finding, no, yes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from pytest_skilleval.model import BundleCheck
+from pytest_skilleval.casespec import BundleCheck
 
 from .bundle import Manifest, look_over
 from .facts import Facts

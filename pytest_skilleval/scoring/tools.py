@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 
+from pytest_skilleval.casespec import CommandCheck, SkillCheck, TextCheck, ToolCallCheck
 from pytest_skilleval.errors import ErrorClass, TrialFault
-from pytest_skilleval.model import CommandCheck, SkillCheck, TextCheck, ToolCallCheck
 from pytest_skilleval.records import ToolCall
 
 from .facts import CommandResult, Facts

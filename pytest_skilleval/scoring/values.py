@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
+from pytest_skilleval.casespec import EventLogCheck, JsonCheck
 from pytest_skilleval.errors import ErrorClass, TrialFault
-from pytest_skilleval.model import EventLogCheck, JsonCheck
 
 from .facts import Facts
 from .finding import Finding, no, yes

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, assert_never
 
-from pytest_skilleval.errors import ErrorClass, TrialFault
-from pytest_skilleval.model import (
+from pytest_skilleval.casespec import (
     BundleCheck,
     Check,
     CommandCheck,
@@ -23,6 +22,7 @@ from pytest_skilleval.model import (
     TextCheck,
     ToolCallCheck,
 )
+from pytest_skilleval.errors import ErrorClass, TrialFault
 from pytest_skilleval.records import CheckResult, TrialError
 
 from .facts import Facts

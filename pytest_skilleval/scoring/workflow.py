@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pytest_skilleval.model import Lane, WorkflowStep
+from pytest_skilleval.casespec import Lane, WorkflowStep
 from pytest_skilleval.records import ToolCall, Transcript
 
 from .negation import is_negated

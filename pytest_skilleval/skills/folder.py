@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from pytest_skilleval.errors import SkillMistake
-from pytest_skilleval.model import canonical_json, digest_text
+from pytest_skilleval.frozen import canonical_json, digest_text
 
 __all__ = ["Entry", "copy_entries", "digest_of", "is_left_out", "skill_entries"]
 

@@ -9,8 +9,9 @@ import pytest
 from installed import PINNED, install
 from rig import Cut, Fail, Hang, Say, by_turn, load, shell
 
+from pytest_skilleval.casespec import Lane
 from pytest_skilleval.errors import ErrorClass
-from pytest_skilleval.model import Lane, Skill
+from pytest_skilleval.model import Skill
 from pytest_skilleval.providers.contract import make_ask
 
 NEW = "Write the greeting with the NEW printf recipe."

@@ -11,7 +11,7 @@ from installed import install
 from rig import Say, by_turn, shell
 from running import marked, supervised
 
-from pytest_skilleval.model import Lane
+from pytest_skilleval.casespec import Lane
 from pytest_skilleval.providers import make_provider
 from pytest_skilleval.providers.base import ProviderSettings
 from pytest_skilleval.providers.contract import make_ask

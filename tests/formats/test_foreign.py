@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_skilleval.cases import assert_unique, load_cases, load_evals_file, load_trigger_file, sniff
+from pytest_skilleval.casespec import Lane
 from pytest_skilleval.errors import CaseMistake
-from pytest_skilleval.model import Case, Lane
+from pytest_skilleval.model import Case
 
 from .corpus import ASK, EVALS, REFUSED, SAYS, TRIGGERS, YES, File, Triggers, asserting, evals, one
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from asking import skill_at
 
-from pytest_skilleval.model import CONDITIONS, Case, CaseSpec, Lane, TrialId
+from pytest_skilleval.casespec import CaseSpec, Lane
+from pytest_skilleval.model import CONDITIONS, Case, TrialId
 from pytest_skilleval.providers.base import Ask, Launch, ProcessOutput
 
 Asker = Callable[..., Ask]

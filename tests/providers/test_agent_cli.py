@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from asking import skill_at
 
+from pytest_skilleval.casespec import Lane
 from pytest_skilleval.errors import ErrorClass, OptionMistake, TrialFault, UserMistake
-from pytest_skilleval.model import Lane
 from pytest_skilleval.providers import make_provider
 from pytest_skilleval.providers.base import ProviderSettings
 from pytest_skilleval.providers.loads import read_by_command

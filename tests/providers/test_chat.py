@@ -7,8 +7,8 @@ import os
 import pytest
 from rig import Call, Fail, ModelServer, Say, by_turn
 
+from pytest_skilleval.casespec import Lane
 from pytest_skilleval.errors import ErrorClass, OptionMistake, TrialFault, UserMistake
-from pytest_skilleval.model import Lane
 from pytest_skilleval.providers.base import ProviderSettings
 from pytest_skilleval.providers.chat import Chat
 

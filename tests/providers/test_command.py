@@ -10,8 +10,8 @@ import pytest
 from asking import skill_at
 from recorded import Recorded, recorded
 
+from pytest_skilleval.casespec import Lane
 from pytest_skilleval.errors import ErrorClass, OptionMistake, TrialFault, UserMistake
-from pytest_skilleval.model import Lane
 from pytest_skilleval.providers import make_provider
 from pytest_skilleval.providers.base import ProviderSettings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from pytest_skilleval.model import Lane
+from pytest_skilleval.casespec import Lane
 from pytest_skilleval.providers.chat import Chat
 from pytest_skilleval.providers.claude import Claude
 from pytest_skilleval.providers.codex import Codex

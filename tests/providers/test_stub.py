@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_skilleval.casespec import Lane
 from pytest_skilleval.errors import ErrorClass, UserMistake
-from pytest_skilleval.model import Lane
 from pytest_skilleval.providers import make_provider
 from pytest_skilleval.providers.base import ProcessOutput, Provider, ProviderSettings
 from pytest_skilleval.providers.script import commands_in

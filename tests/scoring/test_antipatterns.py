@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_skilleval.casespec import AntiPattern, Lane
 from pytest_skilleval.errors import TrialFault
-from pytest_skilleval.model import AntiPattern, Lane
 from pytest_skilleval.records import Transcript
 from pytest_skilleval.scoring.antipatterns import BUILT_IN, detect
 from pytest_skilleval.scoring.workflow import Deeds

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_skilleval.model import Lane, WorkflowStep
+from pytest_skilleval.casespec import Lane, WorkflowStep
 from pytest_skilleval.records import ToolCall, Transcript
 from pytest_skilleval.scoring.workflow import Deeds, WorkflowResult, follow
 

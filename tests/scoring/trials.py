@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from pytest_skilleval.model import CONDITIONS, Case, CaseSpec, Lane
+from pytest_skilleval.casespec import CaseSpec, Lane
+from pytest_skilleval.model import CONDITIONS, Case
 from pytest_skilleval.records import SkillUse, ToolCall, Transcript
 from pytest_skilleval.scoring.facts import CommandResult, Facts
 
