@@ -518,7 +518,12 @@ JSON_MISTAKES = {
         "budget.steps",
         "5000 digits",
     ),
-    "a trailing comma": ('{"prompt": "x",\n "skill": "a",\n}', 3, "", "a comma may not stand before a closing bracket"),
+    "a trailing comma": (
+        '{"prompt": "x",\n "skill": "a",\n}',
+        2,
+        "",
+        "a comma may not stand before a closing bracket (column 14)",
+    ),
     "no JSON at all": ("prompt: x\n", 1, "", "not JSON"),
     "an open object": ('{"prompt": "x",\n', 2, "", "not JSON"),
     "an empty file": (" \n", 1, "", "is empty"),

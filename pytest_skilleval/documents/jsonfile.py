@@ -15,6 +15,7 @@ from .yamlfile import MAX_DEPTH, Loc, dotted
 __all__ = ["JsonText", "parse_json"]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
+_TRAILING = re.compile(r",\s*[}\]]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -122,8 +123,15 @@ def parse_json(text: str, name: object) -> JsonText:
         if "\\u" in text or "\\U" in text:
             _refuse_surrogates(text, data, str(name))
     except json.JSONDecodeError as exc:
-        hint = "; a comma may not stand before a closing bracket" if re.search(r",\s*\Z", text[: exc.pos]) else ""
-        raise CaseMistake(str(name), exc.lineno, "", f"not JSON: {exc.msg} (column {exc.colno}){hint}") from None
+        at, message = exc.pos, exc.msg
+        before = re.search(r",\s*\Z", text[:at])
+        # Python 3.13 points at the comma itself, older ones at the bracket behind it.
+        if _TRAILING.match(text, before.start() if before else at):
+            at, message = before.start() if before else at, "a comma may not stand before a closing bracket"
+        column = at - text.rfind("\n", 0, at)
+        raise CaseMistake(
+            str(name), text.count("\n", 0, at) + 1, "", f"not JSON: {message} (column {column})"
+        ) from None
     except RecursionError:
         raise CaseMistake(str(name), 1, "", f"nested deeper than {MAX_DEPTH} levels") from None
     except _RejectedError as exc:

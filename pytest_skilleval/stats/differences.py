@@ -205,6 +205,10 @@ def win_loss_tie(first: Sequence[float], second: Sequence[float]) -> Tally:
     return Tally(wins, len(first) * len(second) - not_losses, not_losses - wins)
 
 
+_CANCELLED = 1e-12
+"""A difference of two products that is a smaller share of them is their rounding."""
+
+
 def fieller(numerator: Sequence[float], denominator: Sequence[float], *, confidence: float = 0.95) -> Difference | None:
     """Ratio of two means over the same cases with Fieller's interval; None where it is not bounded.
 
@@ -236,7 +240,9 @@ def fieller(numerator: Sequence[float], denominator: Sequence[float], *, confide
     if quadratic <= ROUNDING:
         return None
     linear = top * bottom - covariance
-    root = math.sqrt(max(0.0, linear**2 - quadratic * (top**2 - var_top)))
-    if root / quadratic < ROUNDING:
+    radicand = linear**2 - quadratic * (top**2 - var_top)
+    # Of two numbers that cancel only rounding is left, and its root would look like a width.
+    if radicand <= _CANCELLED * max(linear**2, quadratic * top**2):
         return None
+    root = math.sqrt(radicand)
     return Difference(top / bottom, Interval((linear - root) / quadratic, (linear + root) / quadratic))

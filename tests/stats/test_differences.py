@@ -157,6 +157,7 @@ def test_at_each_end_of_fiellers_interval_the_t_statistic_is_the_quantile(pairs)
         ([0.1], [0.2]),
         ([0.1, 0.2, 0.3], [0.3, -0.3, 0.1]),  # the denominator may be 0
         ([0.5, 0.5], [0.5, 0.5]),  # a point is no interval
+        ([0.11, 0.11, 0.11], [0.4, 0.4, 0.4]),  # the same, with rounding
         ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0]),
     ],
 )
