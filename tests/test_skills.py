@@ -460,6 +460,31 @@ def test_a_version_that_was_asked_for_and_is_not_there_is_a_mistake(
         stale(repository, ref, tmp_path)
 
 
+def test_skills_that_were_committed_together_each_get_their_own_older_version(repository: Path, tmp_path: Path) -> None:
+    names, texts = ("meet", "wave"), ("Old.", "New.")
+    digests: dict[str, list[str]] = {name: [] for name in names}
+    for text in texts:
+        for name in names:
+            folder = make(repository / "skills" / name, f"---\nname: {name}\ndescription: Is {name}.\n---\n\n{text}\n")
+            digests[name].append(load_skill(folder).digest)
+        git(repository, "add", "-A")
+        git(repository, "commit", "-q", "-m", text)
+    for ref in (None, "git:HEAD~1"):
+        found = [
+            stale_skill(ref, name, load_skill(repository / "skills" / name), target=tmp_path / "older", root=repository)
+            for name in names
+        ]
+        # The files of the first are still there when the second has been looked for.
+        assert [skill and load_skill(skill.path).digest for skill in found] == [digests[name][0] for name in names]
+
+
+def test_looking_for_the_previous_version_leaves_the_files_of_a_revision(repository: Path, tmp_path: Path) -> None:
+    current = load_skill(repository / "skills/greet")
+    asked = skill_at("HEAD", current, target=tmp_path / "older")
+    assert stale(repository, None, tmp_path) == "2."
+    assert load_skill(asked.path).digest == current.digest
+
+
 def test_a_revision_before_the_skill_and_a_broken_one_are_mistakes(repository: Path, tmp_path: Path) -> None:
     git(repository, "checkout", "-q", "--orphan", "other")
     git(repository, "rm", "-rq", "--cached", ".")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_skilleval.errors import SkillMistake
+from pytest_skilleval.frozen import digest_text
 from pytest_skilleval.model import Skill
 
 from .folder import MAX_BYTES, MAX_FILES, is_left_out
@@ -77,7 +78,7 @@ def skill_at(revision: str, skill: Skill, *, target: Path) -> Skill:
     Args:
         revision: Anything that names a commit.
         skill: The skill as it is now.
-        target: A folder for the files; a folder with the skill's name is made in it.
+        target: A folder for the files; one folder for each commit and skill is made in it.
 
     Raises:
         SkillMistake: No git, no repository, no such revision, or the skill was not in it or was not valid.
@@ -92,7 +93,7 @@ def skill_at(revision: str, skill: Skill, *, target: Path) -> Skill:
     if not blobs:
         raise SkillMistake(f"{ref}: the skill {skill.name!r} was not in {skill.path} then; choose another revision")
     try:
-        return load_skill(_write(skill, blobs, target / f"{commit.decode()[:12]}"))
+        return load_skill(_write(skill, blobs, _place(target, commit.decode(), skill)))
     except SkillMistake as exc:
         raise SkillMistake(f"{ref}: {exc}") from None
 
@@ -108,13 +109,21 @@ def _previous(skill: Skill, target: Path) -> Skill | None:
         if not blobs or tuple(blobs) in seen:
             continue
         seen.add(tuple(blobs))
+        place = _place(target, commit, skill)
+        used = place.exists()  # by a revision that was asked for
         with contextlib.suppress(SkillMistake):
             # A commit in which the skill was broken is no version that anyone ran.
-            older = load_skill(_write(skill, blobs, target / commit[:12]))
+            older = load_skill(_write(skill, blobs, place))
             if older.digest != skill.digest:
                 return older
-        shutil.rmtree(target / commit[:12], ignore_errors=True)
+        if not used:
+            shutil.rmtree(place, ignore_errors=True)
     return None
+
+
+def _place(target: Path, commit: str, skill: Skill) -> Path:
+    """Return where a version is written: skills that were committed together must not share a folder."""
+    return target / f"{commit[:12]}-{digest_text(str(skill.path))[:12]}"
 
 
 def _blobs(folder: Path, commit: str) -> list[_Blob]:
