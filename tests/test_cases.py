@@ -269,6 +269,12 @@ MISTAKES = {
         "min_pass_rate.selfload",
         "did you mean self-load?",
     ),
+    "a gate for a condition that the case leaves out": (
+        "prompt: x\nconditions: [none, self-load]\nmin_pass_rate:\n  self-load: 0.5\n  preloaded: 0.8\n",
+        5,
+        "min_pass_rate.preloaded",
+        "'preloaded' is none of this case's conditions (none, self-load)",
+    ),
     "a rate beyond one": (
         "prompt: x\nstub:\n  solve_rate:\n    none: 0.5\n    stale: 50\n",
         5,
@@ -347,6 +353,60 @@ MISTAKES = {
         5,
         "workspace.files['../c.txt']",
         "leaves its folder",
+    ),
+    "a workspace file in the repository": (
+        "prompt: x\nworkspace:\n  files:\n    .git/config: b\n",
+        4,
+        "workspace.files['.git/config']",
+        "lies in the workspace's own repository",
+    ),
+    "a copy onto the repository": (
+        "prompt: x\nworkspace:\n  copies:\n    ./.git: x.yaml\n",
+        4,
+        "workspace.copies['./.git']",
+        "run git in workspace.setup",
+    ),
+    "a file below a file": (
+        "prompt: x\nworkspace:\n  files:\n    a: b\n    c: d\n    a/b/e: f\n",
+        6,
+        "workspace.files['a/b/e']",
+        "'a/b/e' needs a folder where 'a' is a file",
+    ),
+    "a copy below a file": (
+        "prompt: x\nworkspace:\n  copies: {a/b: x.yaml}\n  files: {./a: b}\n",
+        3,
+        "workspace.copies['a/b']",
+        "where './a' is a file",
+    ),
+    "a file below a copied file": (
+        "prompt: x\nworkspace:\n  copies: {a: x.yaml}\n  files:\n    a/b: c\n",
+        5,
+        "workspace.files['a/b']",
+        "'a/b' needs a folder where 'a' is a file",
+    ),
+    "the home in the variables": (
+        "prompt: x\nworkspace:\n  env:\n    LANG: C\n    HOME: /root\n",
+        5,
+        "workspace.env.HOME",
+        "belongs to the trial's isolated home",
+    ),
+    "a variable with an equals sign": (
+        'prompt: x\nworkspace:\n  env: {"A=B": c}\n',
+        3,
+        "workspace.env['A=B']",
+        '"A=B" is no name of a variable',
+    ),
+    "a variable without a name": (
+        'prompt: x\nworkspace:\n  env: {"": c}\n',
+        3,
+        "workspace.env['']",
+        '"" is no name of a variable',
+    ),
+    "a NUL in a variable": (
+        'prompt: x\nworkspace:\n  env: {A: "b\\0c"}\n',
+        3,
+        "workspace.env.A",
+        "holds a NUL",
     ),
     "a missing solution": ("prompt: x\nsolution: run.sh\n", 2, "solution", "'run.sh' is not there"),
     "a missing template": ("prompt: x\nworkspace:\n  template: t\n", 3, "workspace.template", "'t' is not there"),
@@ -558,6 +618,24 @@ def test_a_file_that_is_not_utf_8_is_named(data: bytes, line: int, words: str, t
     assert caught.value.line == line
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("HOME", "TMPDIR", "TMP", "TEMP", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "SKILLEVAL_HOME"),
+        *("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"),
+        *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CEILING_DIRECTORIES"),
+    ],
+)
+def test_what_points_at_the_trials_home_is_no_variable_of_a_case(name: str, tmp_path: Path) -> None:
+    assert mistake(tmp_path, f"prompt: x\nworkspace: {{env: {{{name}: /x}}}}\n").key == f"workspace.env.{name}"
+
+
+def test_a_text_may_lie_in_a_copied_folder(tmp_path: Path) -> None:
+    (tmp_path / "cases/execution/data").mkdir(parents=True)
+    text = "prompt: x\nworkspace: {copies: {in: data}, files: {in/a.txt: b, in/.git: c, .gitignore: d}}\n"
+    assert load(tmp_path, text)[0].spec.workspace.copies == {"in": "data"}
+
+
 def test_a_file_that_is_not_there_or_is_a_pipe_is_named(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     for name, words in (("nope.yaml", "No such file"), ("pipe.yaml", "is no file"), ("", "is no file")):
@@ -634,6 +712,15 @@ def test_a_check_function_must_be_in_its_file(tmp_path: Path) -> None:
     text = "prompt: x\nchecks:\n  - {id: a, kind: python, function: 'v.py::%s'}\n"
     assert list(load(tmp_path, text % "verdict")[0].digests) == ["v.py"]
     assert "did you mean verdict? allowed: verdict" in mistake(tmp_path, text % "verdit").message
+
+
+def test_a_check_function_must_not_be_async(tmp_path: Path) -> None:
+    (tmp_path / "cases/execution").mkdir(parents=True)
+    (tmp_path / "cases/execution/v.py").write_text("async def verdict(run):\n    return True\n")
+    found = mistake(tmp_path, "prompt: x\nchecks:\n  - {id: a, kind: python, function: 'v.py::verdict'}\n")
+    assert (found.line, found.key) == (3, "checks[0].function")
+    assert "'verdict' in v.py is async" in found.message
+    assert "write a plain function" in found.message
 
 
 # --------------------------------------------------------------------------------------------------------- fingerprint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -183,3 +184,34 @@ def test_secrets_reach_no_file_no_terminal_and_no_junit_b43(project: Project) ->
             assert form.encode() not in path.read_bytes(), path
     assert any(b"[redacted]" in path.read_bytes() for path in files)
     json.loads((project.path / ".skilleval/latest/report.json").read_text())
+
+
+def test_secrets_reach_no_artifact_no_judge_and_no_score_b43(project: Project) -> None:
+    secret = "sk-test-AAAA-bbbb-1234567890"
+    project.write(
+        "pyproject.toml",
+        "[tool.skilleval.providers.mine]\n"
+        "command = ['sh', '-c', 'echo key $MY_API_KEY; echo key $MY_API_KEY > raw.txt']\n"
+        "version_command = ['sh', '-c', 'echo 1.0.0']\n"
+        "keys = ['MY_API_KEY']\n"
+        "parse = {format = 'text'}\n",
+    )
+    project.case(checks=[{"id": "kind", "kind": "rubric", "statement": "It is kind."}], artifacts=[{"path": "raw.txt"}])
+    project.write(
+        "test_says.py",
+        "import pytest\n\n"
+        "@pytest.mark.skilleval(conditions=['none'])\n"
+        "def test_says(skilleval):\n"
+        "    text = (skilleval.run('hi').workspace / 'raw.txt').read_text()\n"
+        "    pytest.fail(f'it says {text}', pytrace=False)\n",
+    )
+    project.run("--skilleval-provider=command:mine", "--skilleval-judge=oracle", env={"MY_API_KEY": secret})
+    assert project.outcomes() == {"passed": 1, "failed": 1}
+    files = [path for path in project.path.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert [path for path in files if secret.encode() in path.read_bytes()] == []
+    run = (project.path / ".skilleval/latest").resolve()
+    texts = [path.read_text() for path in run.glob("trials/*/record.json")]
+    (kept,) = (ref for text in texts for ref in json.loads(text)["body"]["artifacts"])
+    data = (run / kept["path"]).read_bytes()
+    assert data == b"key [redacted]\n"
+    assert (kept["bytes"], kept["digest"]) == (len(data), hashlib.sha256(data).hexdigest())

@@ -7,6 +7,7 @@ from pytest_skilleval.documents import dotted
 from .casefile import assert_unique, build_case, display_path, lane_of, load_case_file
 from .foreign import CasesOfFile, load_cases, load_evals_file, load_trigger_file, sniff
 from .leaks import leaks
+from .rules import broken_rules
 from .schema import case_schema
 from .spec import Problem, problems_of, validate_spec
 
@@ -14,6 +15,7 @@ __all__ = [
     "CasesOfFile",
     "Problem",
     "assert_unique",
+    "broken_rules",
     "build_case",
     "case_schema",
     "display_path",

@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pytest_skilleval.casespec import Lane
 from pytest_skilleval.documents import Document, Loc, dotted
 from pytest_skilleval.errors import CaseMistake, SkillMistake
-from pytest_skilleval.casespec import Lane
 from pytest_skilleval.frozen import digest_text
 from pytest_skilleval.model import Case
 from pytest_skilleval.skills.frontmatter import read_front_matter

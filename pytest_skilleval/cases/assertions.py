@@ -12,12 +12,13 @@ from .rules import path_problem, regex_problem
 
 __all__ = ["Asserted", "check_of", "prose"]
 
-_STATEMENT = (
-    *("text", "statement", "assertion", "expectation", "criterion"),
-    *("description", "check", "value", "expected", "name"),
-)
+_PROSE = ("text", "statement", "assertion", "expectation", "criterion", "description")
 """Keys that hold an assertion in prose, the most telling first."""
+_BARE = ("check", "value", "expected", "name")
+"""Keys that hold one where nothing else says what is to be thought of them."""
 _VALUE = ("value", "check", "pattern", "text", "expected")
+_JUDGES = frozenset({"llm", "judge", "rubric", "manual", "model", "graded", "grader", "review"})
+"""Words of types that say who decides, and nothing of how: their value is prose."""
 _TARGET = ("target", "path", "file", "filename")
 _ANSWERS = frozenset({"output", "response", "answer", "final_answer", "message", "chat", "chat_output", "reply"})
 _FILE_NAME = re.compile(r"[^\s]*[/*][^\s]*|[^\s/*]+\.[A-Za-z0-9]{1,8}")
@@ -60,15 +61,34 @@ def check_of(item: dict[str, Any]) -> Asserted:
 
 
 def _judged(item: dict[str, Any], note: str = "") -> Asserted:
-    parts = {key: item[key] for key in _STATEMENT if isinstance(item.get(key), str) and item[key].strip()}
-    if not parts:
-        return Asserted({"kind": "rubric", "statement": canonical_json(item)}, frozenset(item), note)
-    first = next(iter(parts))
-    used = [first]
-    # What a typed object compares with is part of what its judge must know.
-    if note and first not in _VALUE:
-        used += [key for key in _VALUE if key in parts][:1]
-    return Asserted({"kind": "rubric", "statement": ": ".join(parts[key] for key in used)}, frozenset(used), note)
+    """Return the check of an object that only a judge can decide: its prose, or all of it where that is not enough."""
+    said = next((key for key in _PROSE if _is_text(item.get(key))), "")
+    value = next((key for key in _VALUE if key != said and item.get(key) not in (None, "")), "")
+    # What a typed object compares with is part of what its judge must know, and how it does is in its type alone.
+    if note and said and (value or said != "text"):
+        used = [said, value] if value else [said]
+    elif note:
+        used = [value] if value and _is_text(item[value]) and _only_names_a_judge(item["type"]) else []
+    else:
+        used = [said] if said else _bare(item)
+    parts = [item[key] if _is_text(item[key]) else canonical_json(item[key]) for key in used]
+    statement = ": ".join(parts) if parts else canonical_json(item)
+    return Asserted({"kind": "rubric", "statement": statement}, frozenset(used or item), note)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _only_names_a_judge(kind: str) -> bool:
+    return set(re.split(r"[\s_-]+", kind.strip().lower())) <= _JUDGES
+
+
+def _bare(item: dict[str, Any]) -> list[str]:
+    """Return the key of an object without type and prose that is its statement; none where another one says more."""
+    first = next((key for key in _BARE if _is_text(item.get(key))), "")
+    beside = {key for key in item if _is_text(item[key])} - {first, "id", "name", "evidence"}
+    return [first] if first and not beside else []
 
 
 Made = tuple[dict[str, Any], set[str]]

@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pytest_skilleval.casespec import CaseSpec, Lane
 from pytest_skilleval.documents import Document, Loc, dotted, read_document
 from pytest_skilleval.errors import CaseMistake
 from pytest_skilleval.memory import collector_held
-from pytest_skilleval.casespec import CaseSpec, Lane
 from pytest_skilleval.model import Case
 
 from .namedfiles import NamedFiles

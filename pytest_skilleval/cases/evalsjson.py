@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pytest_skilleval.documents import Document, Loc
 from pytest_skilleval.casespec import Lane
+from pytest_skilleval.documents import Document, Loc
 from pytest_skilleval.frozen import canonical_json
 from pytest_skilleval.model import Case
 
@@ -27,6 +27,10 @@ _USED = frozenset(
     | {"assertions", "expectations", "expected_behavior", "success_criteria"}
     | {"expect", "fail", "must_have", "must_not_have"}
 )
+_FILE_NAMES = ("path", "name", "filename", "file")
+_CONTENTS = ("content", "contents", "text")
+_ABOUT_FILES = frozenset({*_FILE_NAMES, *_CONTENTS, "description", "type", "url", "source", "purpose", "note"})
+"""Keys that say something of a file; no mapping that has one of them is one of names to texts."""
 _LISTS = ("assertions", "expectations", "expected_behavior", "success_criteria")
 """Lists of assertions; the first two are one thing with two names."""
 _MARKED = {
@@ -191,35 +195,31 @@ def _workspace(adopted: Adoption, loc: Loc, files: Any, prompt: str) -> dict[str
 
     An empty `files` is not asked for here.
     """
-    entries = files if isinstance(files, list) else [files] if isinstance(files, str) else []
-    texts = _texts(files) if isinstance(files, dict) else {}
+    whole = (*loc, "files")
+    entries = (
+        [((*whole, index), one) for index, one in enumerate(files)] if isinstance(files, list) else [(whole, files)]
+    )
+    texts: dict[str, str] = {}
     sources: list[str] = []
-    for index, entry in enumerate(entries):
-        place = (*loc, "files", index)
-        if isinstance(entry, dict) and (more := _texts(entry)):
-            texts |= more
-        elif isinstance(entry, dict) and isinstance(entry.get("path"), str):
-            sources.append(_source(adopted, place, entry["path"]))
-        elif isinstance(entry, str) and entry.strip():
-            sources.append(_source(adopted, place, entry.strip()))
+    for place, entry in entries:
+        given = _given(entry) if isinstance(entry, dict) else entry
+        if isinstance(given, dict) and given:
+            texts |= given
+        elif isinstance(given, str) and given.strip():
+            sources.append(_source(adopted, place, given.strip()))
         else:
             raise adopted.mistake(place, f"must be a path, or a mapping with path and content, not {shown(entry)}")
-    if not sources and not texts:
-        raise adopted.mistake((*loc, "files"), f"must be a list of paths, not {shown(files)}")
-    for name in texts:
-        if problem := path_problem(name):
-            raise adopted.mistake((*loc, "files"), problem)
     return {"copies": _named_for(adopted, sources, prompt), "files": texts}
 
 
-def _texts(entry: dict[str, Any]) -> dict[str, str]:
-    """Return the file that a mapping gives with its text, or the files of a mapping of names to texts."""
-    content = next((entry[key] for key in ("content", "contents", "text") if isinstance(entry.get(key), str)), None)
-    name = next((entry[key] for key in ("path", "name", "filename", "file") if isinstance(entry.get(key), str)), None)
-    if content is not None and name is not None:
-        return {name: content}
-    if "path" in entry or not all(isinstance(value, str) for value in entry.values()):
-        return {}
+def _given(entry: dict[str, Any]) -> dict[str, str] | str | None:
+    """Return the texts that a mapping gives, by name, or the path that it names; None where it is neither."""
+    name = next((entry[key] for key in _FILE_NAMES if isinstance(entry.get(key), str)), None)
+    contents = [entry[key] for key in _CONTENTS if key in entry]
+    if name is not None:
+        return name if not contents else {name: contents[0]} if isinstance(contents[0], str) else None
+    if entry.keys() & _ABOUT_FILES or not all(isinstance(value, str) for value in entry.values()):
+        return None
     return dict(entry)
 
 

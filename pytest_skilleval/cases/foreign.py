@@ -6,10 +6,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from pytest_skilleval.casespec import CaseSpec, Lane
 from pytest_skilleval.documents import Document, read_document
 from pytest_skilleval.errors import CaseMistake
 from pytest_skilleval.memory import collector_held
-from pytest_skilleval.casespec import CaseSpec, Lane
 from pytest_skilleval.model import Case
 
 from .adoption import skill_root_of

@@ -11,10 +11,10 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_skilleval.documents import Loc
 from pytest_skilleval.casespec import CaseSpec
+from pytest_skilleval.documents import Loc
 
-from .rules import path_problem
+from .rules import path_problem, placing_problems
 from .spec import Problem, did_you_mean
 
 __all__ = ["NamedFiles", "file_digest"]
@@ -70,11 +70,15 @@ class NamedFiles:
                 problems.append(Problem(loc, found))
             else:
                 digests |= found
+        copies = spec.workspace.copies
+        single = [place for place, source in copies.items() if source in digests]
+        for loc, message in placing_problems(spec.workspace.files, copies, single):
+            problems.append(Problem(("workspace", *loc), message))
         for index, check in enumerate(spec.checks):
             if check.kind == "python":
-                message = self._function_problem(check.function)
-                if message:
-                    problems.append(Problem(("checks", index, "function"), message))
+                why = self._function_problem(check.function)
+                if why:
+                    problems.append(Problem(("checks", index, "function"), why))
         return dict(sorted(digests.items())), problems
 
     def _tree(self, text: str, form: str, *, covered: bool, wide: bool) -> dict[str, str] | str:
@@ -129,6 +133,8 @@ class NamedFiles:
         except (SyntaxError, ValueError) as exc:
             return f"{name} is not Python: {exc}"
         known = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+        if any(isinstance(node, ast.AsyncFunctionDef) and node.name == function for node in tree.body):
+            return f"{function!r} in {name} is async, and nothing would await it; write a plain function (def)"
         return None if function in known else f"{function!r} is not in {name}; {did_you_mean(function, known)}"
 
 

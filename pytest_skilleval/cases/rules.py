@@ -13,13 +13,24 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from pytest_skilleval.casespec import (
+    AntiPattern,
+    CaseSpec,
+    Check,
+    JsonCheck,
+    Lane,
+    TextConditions,
+    ToolCallCheck,
+    WorkflowStep,
+    WorkspaceSpec,
+)
 from pytest_skilleval.documents import Loc
-from pytest_skilleval.casespec import AntiPattern, CaseSpec, Check, JsonCheck, Lane, TextConditions, ToolCallCheck, WorkflowStep
 from pytest_skilleval.model import BASE
+from pytest_skilleval.variables import HOME_VARIABLES
 
-from .spec import Problem, did_you_mean
+from .spec import Problem, did_you_mean, shown
 
-__all__ = ["broken_rules", "path_problem", "regex_problem"]
+__all__ = ["broken_rules", "path_problem", "placing_problems", "regex_problem"]
 
 _LANE_KEYS = {"expect": Lane.PROMPT, "forbid": Lane.PROMPT, "bundle": Lane.DOGFOOD, "report": Lane.DOGFOOD}
 """Keys that only one lane reads: elsewhere they would be ignored in silence."""
@@ -43,17 +54,33 @@ def broken_rules(
         message = regex_problem(text) if form == "regex" else path_problem(text, up=loc == ("stale",))
         if message:
             yield Problem(loc, message)
-    for key in ("files", "copies"):
-        for file, source in getattr(spec.workspace, key).items():
-            message = path_problem(file) or (path_problem(source) if key == "copies" else None)
-            if message:
-                yield Problem(("workspace", key, file), message)
+    yield from _workspace(spec.workspace)
     yield from _names(spec, conditions, anti_patterns)
     yield from _twice(("checks",), [check.id for check in spec.checks])
     for index, check in enumerate(spec.checks):
         for place, why in _check_problems(check, spec):
             yield Problem(("checks", index, *place), why)
     yield from _workflow(spec.workflow)
+
+
+# ----------------------------------------------------------------------------------------------------------- workspace
+
+
+def _workspace(workspace: WorkspaceSpec) -> Iterator[Problem]:
+    for loc, message in placing_problems(workspace.files, workspace.copies):
+        yield Problem(("workspace", *loc), message)
+    for place, source in workspace.copies.items():
+        if bad := path_problem(source):
+            yield Problem(("workspace", "copies", place), bad)
+    for name, value in workspace.env.items():
+        if not name or "=" in name or "\0" in name:
+            why = f"{shown(name)} is no name of a variable; write a name without '='"
+            yield Problem(("workspace", "env", name), why)
+        elif "\0" in value:
+            yield Problem(("workspace", "env", name), "holds a NUL, which no variable can; leave it out")
+        elif name in HOME_VARIABLES:
+            why = "belongs to the trial's isolated home, so that no case may set it; leave it out"
+            yield Problem(("workspace", "env", name), why)
 
 
 # -------------------------------------------------------------------------------------------------- patterns and paths
@@ -93,6 +120,28 @@ def path_problem(text: str, *, up: bool = False) -> str | None:
     if not path.parts:
         return f"{text[:60]!r} names the folder itself; name something in it"
     return None
+
+
+def placing_problems(
+    files: Collection[str], copies: Collection[str], copied_files: Collection[str] = ()
+) -> Iterator[tuple[Loc, str]]:
+    """Yield what is wrong with the places that a workspace's files get: key and name, and why.
+
+    Args:
+        files: Places of texts.
+        copies: Places of copied files and folders; something else may be placed in a copied folder.
+        copied_files: Those of the copies that are files, as far as that is known.
+    """
+    known = {PurePosixPath(name).parts: name for name in (*files, *copied_files)}
+    for key, names in (("files", files), ("copies", copies)):
+        for name in names:
+            parts = PurePosixPath(name).parts
+            if message := path_problem(name):
+                yield (key, name), message
+            elif parts[0].casefold() == ".git":
+                yield (key, name), f"{name[:60]!r} lies in the workspace's own repository; run git in workspace.setup"
+            elif above := next((known[parts[:end]] for end in range(1, len(parts)) if parts[:end] in known), None):
+                yield (key, name), f"{name[:60]!r} needs a folder where {above[:60]!r} is a file; rename one of them"
 
 
 @functools.lru_cache
@@ -156,11 +205,22 @@ def _names(
         for loc, name in given:
             if name not in conditions:
                 yield Problem(loc, f"{name!r} is no condition; {did_you_mean(name, conditions)}")
+    yield from _unasked_gates(spec)
     yield from _twice(("anti_patterns",), [a.id if isinstance(a, AntiPattern) else a for a in spec.anti_patterns], ())
     for index, item in enumerate(spec.anti_patterns):
         if isinstance(item, str) and anti_patterns is not None and item not in anti_patterns:
             message = f"{item!r} is no built-in anti-pattern; {did_you_mean(item, anti_patterns)}"
             yield Problem(("anti_patterns", index), message)
+
+
+def _unasked_gates(spec: CaseSpec) -> Iterator[Problem]:
+    if not isinstance(spec.min_pass_rate, dict) or spec.conditions is None:
+        return
+    own = ", ".join(spec.conditions)
+    for name in spec.min_pass_rate:
+        if name not in spec.conditions:
+            message = f"{name!r} is none of this case's conditions ({own}), so that nothing is gated"
+            yield Problem(("min_pass_rate", name), f"{message}; add it there, or leave it out here")
 
 
 def _twice(loc: Loc, names: list[str], key: Loc = ("id",)) -> Iterator[Problem]:

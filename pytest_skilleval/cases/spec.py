@@ -11,8 +11,8 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from pytest_skilleval.documents import Loc
 from pytest_skilleval.casespec import CaseSpec
+from pytest_skilleval.documents import Loc
 
 __all__ = ["Problem", "did_you_mean", "problems_of", "shown", "validate_spec"]
 

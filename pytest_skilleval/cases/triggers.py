@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pytest_skilleval.documents import Document, Loc
 from pytest_skilleval.casespec import Lane
+from pytest_skilleval.documents import Document, Loc
 from pytest_skilleval.model import Case
 
 from .adoption import Adoption
@@ -59,11 +59,14 @@ def read_triggers(document: Document, path: Path, name: str, skill_root: Path | 
     kept: dict[str, Any] = {"file": beside} if beside else {}
     if split := _SPLIT_NAME.match(path.stem):
         kept["split"] = split[1].lower()
-    count = 0
+    sides: dict[str, tuple[str | None, Loc]] = {}
     for loc, item, side in _queries(adopted):
-        _adopt(adopted, loc, item, skill, side=side, kept=kept)
-        count += 1
-    if not count:
+        query, wanted = _adopt(adopted, loc, item, skill, side=side, kept=kept)
+        other, first = sides.setdefault(" ".join(query.split()), (wanted, loc))
+        if (other is None) is not (wanted is None):
+            asks = f"asks what the query on line {adopted.line(first)} asks, and wants the opposite"
+            raise adopted.mistake(loc, f"{asks}: one of them fails whatever the agent does; leave one out")
+    if not sides:
         raise adopted.mistake((), "holds no query")
     return adopted.done()
 
@@ -86,7 +89,8 @@ def _queries(adopted: Adoption) -> Iterator[tuple[Loc, Any, bool | None]]:
 
 def _adopt(
     adopted: Adoption, loc: Loc, item: Any, skill: str | None, *, side: bool | None, kept: dict[str, Any]
-) -> None:
+) -> tuple[str, str | None]:
+    """Add the case of one query, and return what it asks and which skill it should load."""
     if isinstance(item, str) and side is not None:
         item = {"query": item}
     if not isinstance(item, dict):
@@ -109,6 +113,7 @@ def _adopt(
         "conditions": ["self-load"],
     }
     adopted.add(Lane.PROMPT, data, loc, {**kept, **extra})
+    return found[1], wanted
 
 
 def _wanted(adopted: Adoption, loc: Loc, item: dict[str, Any], skill: str | None, *, side: bool | None) -> str | None:

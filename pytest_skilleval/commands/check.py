@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,26 +64,30 @@ def run(arguments: Namespace) -> Answer:
     with stoppable(), tempfile.TemporaryDirectory(prefix="skilleval-check-") as folder:
         for provider in ("oracle", "noop"):
             tell(f"{provider}: {numbers.count(len(suite.cases), 'case')} ...")
-            runs.append(lines_by_case(_simulate(provider, Path(folder) / provider, paths, ids, workers(arguments.n))))
+            words = (*_selection(paths, ids), "-n", str(workers(arguments.n)))
+            runs.append(lines_by_case(_simulate(place, provider, Path(folder) / provider, words)))
     cases = {(case.lane.value, case.id): case for case in suite.cases}
     proven = _placed(place, suite, prove(cases, *runs))
     return _answer(suite, seen, runs[0], runs[1], [*suite.findings, *proven], strict=arguments.strict)
 
 
-def _simulate(provider: str, output: Path, paths: Sequence[Path], ids: Sequence[str], count: int) -> Report:
+def _selection(paths: Sequence[Path], ids: Sequence[str]) -> Iterator[str]:
+    yield from map(str, paths)
+    yield from (f"--skilleval-case={pattern}" for pattern in ids)
+
+
+def _simulate(place: Place, provider: str, output: Path, words: Sequence[str]) -> Report:
     """Run pytest over the cases with a simulated agent, and return the run.
 
     Raises:
         UserMistake: pytest refused to start; its own words are passed on.
         KeyboardInterrupt: The user has seen enough; pytest has stopped by then.
     """
-    said = run_pytest([
-        *map(str, paths), "-q", "-n", str(count), "-p", "no:cacheprovider",
+    said = run_pytest(place, [
+        *words, "-q", "-p", "no:cacheprovider",
         f"--skilleval-provider={provider}", "--skilleval-lane=all", "--skilleval-trials=1",
         f"--skilleval-output={output / 'runs'}", "--skilleval-gate=never", "--skilleval-max-errors=1",
-        "--skilleval-report=json", *(f"--skilleval-case={pattern}" for pattern in ids),
-        "-o", "skilleval_compare_baseline=", "-o", "skilleval_against=", "-o", "skilleval_judge=",
-        "-o", "skilleval_tokens=",
+        "--skilleval-report=json",
     ])  # fmt: skip
     reports = sorted((output / "runs").glob("*/report.json"))
     if not reports:

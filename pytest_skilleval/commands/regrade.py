@@ -45,10 +45,6 @@ _NAMED = 10
 _STANDIN = (
     "---\nname: {name}\ndescription: Stands in for a skill while a run is graded again.\n---\n\nNobody reads it.\n"
 )
-_NEUTRAL = (
-    "compare_baseline", "against", "judge", "budget", "shard", "resume", "record", "replay", "tokens", "stop", "cap",
-)  # fmt: skip
-"""Ini keys that must not touch the session."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -134,14 +130,13 @@ def _session(
     order, output = scratch / "order.json", scratch / "runs"
     Order(old.folder, keys).write(order)
     conditions = dict.fromkeys(trial.condition.removesuffix(BASE) for trial in old.plan.trials)
-    said = run_pytest([
+    said = run_pytest(place, [
         *map(str, paths), "-q", "-n", str(count), "-p", "no:cacheprovider", "-p", "pytest_skilleval.regrading",
         f"--rootdir={place.root}", f"{FLAG}={order}", f"--skilleval-provider={PROVIDER}",
         f"--skilleval-trials={max(trial.trial for trial in old.plan.trials)}", "--skilleval-lane=all",
         "--skilleval-case=*", *(f"--skilleval-condition={name}" for name in conditions),
         *_standins(place, scratch, old.plan, paths), f"--skilleval-output={output}", "--skilleval-keep=none",
         "--skilleval-gate=never", "--skilleval-max-errors=1", "--skilleval-report=json",
-        *(word for name in _NEUTRAL for word in ("-o", f"skilleval_{name}=")),
     ])  # fmt: skip
     folders = sorted(path.parent for path in output.glob("*/plan.json"))
     if folders:

@@ -22,7 +22,10 @@ OVERALL = "overall"
 
 
 def as_junit(report: Report) -> str:
-    """Render JUnit XML: what the gate names has failed; a group that could not be measured whole is an error."""
+    """Render JUnit XML: what the gate names has failed.
+
+    A group that could not be measured whole is an error, and one that was not measured at all is skipped.
+    """
     red = dict(_red(report))
     suite = ET.Element("testsuite", name="skilleval", timestamp=report.run.started.removesuffix("Z"), hostname="")
     _properties(suite, _run_facts(report))
@@ -90,8 +93,16 @@ def _group(
         )
     elif row.missing:
         _because(test, "error", "missing", f"{numbers.count(row.missing, 'planned trial')} without a result")
+    elif red is None and not row.n:
+        # Without an element of its own, a group that nobody measured would count as passed.
+        _because(test, "skipped", "unmeasured", f"nothing was measured: {_left_out(row)}")
     out = "\n".join(f"{line.key}: {line.outcome.value}: {line.reason}" for line in lines)
     ET.SubElement(test, "system-out").text = plain(out)
+
+
+def _left_out(row: GroupSummary) -> str:
+    counts = ((row.unjudged, "unjudged"), (row.not_needed, "not needed"))
+    return ", ".join(f"{numbers.count(count, 'trial')} {why}" for count, why in counts if count) or "no trial"
 
 
 def _because(test: ET.Element, tag: str, kind: str, reason: str) -> None:

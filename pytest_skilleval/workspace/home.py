@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_skilleval.errors import OptionMistake
+from pytest_skilleval.variables import HOME_VARIABLES
 
 from .spawn import Spawner
 from .sweep import kill_all_of
@@ -175,21 +176,4 @@ def _environment(root: str, path: str, tmp: str, environ: Mapping[str, str]) -> 
     env = {name: environ[name] for name in ALLOWED if name in environ}
     env.setdefault("PATH", os.defpath)
     env.setdefault("LANG", "C.UTF-8")
-    return env | {
-        "HOME": path,
-        "XDG_CONFIG_HOME": f"{path}/.config",
-        "XDG_DATA_HOME": f"{path}/.local/share",
-        "XDG_STATE_HOME": f"{path}/.local/state",
-        "XDG_CACHE_HOME": f"{path}/.cache",
-        "XDG_RUNTIME_DIR": tmp,
-        "TMPDIR": tmp,
-        "TMP": tmp,
-        "TEMP": tmp,
-        "CLAUDE_CONFIG_DIR": f"{path}/.claude",
-        "CODEX_HOME": f"{path}/.codex",
-        "GEMINI_CLI_HOME": path,
-        "GIT_CONFIG_GLOBAL": f"{path}/.gitconfig",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CEILING_DIRECTORIES": root,
-        "SKILLEVAL_HOME": root,
-    }
+    return env | {name: value.format(root=root, home=path, tmp=tmp) for name, value in HOME_VARIABLES.items()}

@@ -152,6 +152,19 @@ def test_init_says_that_testpaths_leaves_the_cases_out(shell: Shell) -> None:
     assert (shell.folder / "pytest.ini").read_text() == "[pytest]\ntestpaths = tests\n"
 
 
+def test_check_heeds_no_option_that_the_user_gives_to_every_session(shell: Shell, temp: Path) -> None:
+    write(shell, "elsewhere/greeter/SKILL.md", SKILL)
+    write(shell, "cases/execution/hello.sh", "echo hello > out.txt\n")
+    write(shell, "cases/execution/sound.yaml", case())
+    words = "--skilleval-judge=command:gone --compare-baseline=gone --trials=7 --skilleval-gate=trials"
+    ini = "[pytest]\nskilleval_shard = 1/1\nskilleval_budget = time=1s\nskilleval_resume = gone\n"
+    write(shell, "pytest.ini", f"{ini}addopts = {words} -k nothing --skilleval-skills elsewhere\n")
+    said = shell("check", "--json", "-n", "0")
+    assert (said.status, said.err) == (0, "")
+    (row,) = said.json["cases"]
+    assert (row["oracle"], row["noop"]) == ({"passed": 2}, {"failed": 2})
+
+
 def test_check_passes_on_what_pytest_refuses(shell: Shell, temp: Path) -> None:
     write(shell, "cases/execution/hello.sh", "echo hello > out.txt\n")
     write(shell, "cases/execution/a.yaml", case(skill="nobody"))

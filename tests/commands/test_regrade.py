@@ -505,6 +505,26 @@ def test_the_summary_of_a_ci_job_is_left_alone(shell: Shell, run: Path, monkeypa
     assert not (shell.folder / "summary.md").exists()
 
 
+HOSTILE = "--skilleval-judge=command:gone --compare-baseline=gone --skilleval-budget=time=1s --maxfail=1 -k nothing"
+
+
+@pytest.mark.parametrize("place", ["ini", "environment"])
+def test_options_that_the_user_gives_to_every_session_touch_nothing_but_plugins_are_kept(
+    place: str, shell: Shell, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(shell.folder, "mine.py", "open('mine.txt', 'w').close()\n")
+    words = f"{HOSTILE} -p mine --import-mode=importlib"
+    if place == "ini":
+        write(shell.folder, "pytest.ini", f"[pytest]\naddopts = {words}\n")
+    else:
+        monkeypatch.setenv("PYTEST_ADDOPTS", words)
+    said = regrade(shell, run.name, "--json")
+    assert (said.status, said.err) == (0, "")
+    assert said.json["regraded"] == 18
+    assert report_of(said)["comparison"] is None
+    assert (shell.folder / "mine.txt").exists()
+
+
 def test_what_an_earlier_attempt_left_is_gone_when_a_later_one_is_kept(tmp_path: Path) -> None:
     work, folder = tmp_path / "work", tmp_path / "trial"
     write(work, "first.txt", "1")

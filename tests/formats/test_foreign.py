@@ -135,6 +135,10 @@ def check(tmp_path: Path, assertion: dict[str, Any]) -> dict[str, Any]:
     return case.spec.checks[0].model_dump(exclude_defaults=True, exclude={"id", "description"})
 
 
+def rubric(statement: str) -> dict[str, Any]:
+    return {"kind": "rubric", "statement": statement}
+
+
 @pytest.mark.parametrize(
     ("assertion", "made"),
     [
@@ -155,9 +159,17 @@ def check(tmp_path: Path, assertion: dict[str, Any]) -> dict[str, Any]:
         ({"type": "file_exists", "value": "a.md"}, {"kind": "file", "path": "a.md"}),
         ({"type": "file_not_exists", "path": "a.md"}, {"kind": "file", "path": "a.md", "exists": False}),
         ({"type": "contains", "value": "a", "required": False}, {"kind": "output", "contains": "a", "required": False}),
-        ({"type": "file_exists", "value": "../a"}, {"kind": "rubric", "statement": "../a"}),
-        ({"type": "contains", "value": "a", "target": "/etc/x.txt"}, {"kind": "rubric", "statement": "a"}),
-        ({"type": "llm_contains", "value": "a"}, {"kind": "rubric", "statement": "a"}),
+        ({"type": "file_exists", "value": "../a"}, rubric('{"type":"file_exists","value":"../a"}')),
+        ({"type": "contains", "value": "a", "target": "/etc/x.txt"}, rubric('{"target":"/etc/x.txt","type":"contains","value":"a"}')),
+        ({"type": "llm_contains", "value": "a"}, rubric('{"type":"llm_contains","value":"a"}')),
+        ({"type": "LLM-Judge", "value": "It is polite."}, rubric("It is polite.")),
+        ({"type": "not_equals", "value": "TODO"}, rubric('{"type":"not_equals","value":"TODO"}')),
+        ({"type": "starts_with", "text": "a", "name": "n"}, rubric('{"name":"n","text":"a","type":"starts_with"}')),
+        ({"type": "not_regex", "pattern": "("}, rubric('{"pattern":"(","type":"not_regex"}')),
+        ({"type": "does_not_contain_any", "value": ["a", "b"]}, rubric('{"type":"does_not_contain_any","value":["a","b"]}')),
+        ({"type": "does_not_contain_any", "value": ["a", "b"], "description": "d"}, rubric('d: ["a","b"]')),
+        ({"check": "not_contains", "value": "TODO"}, rubric('{"check":"not_contains","value":"TODO"}')),
+        ({"operator": "differs", "value": "TODO"}, rubric('{"operator":"differs","value":"TODO"}')),
         ({"type": "llm", "value": "a", "description": "d"}, {"kind": "rubric", "statement": "d: a"}),
         ({"name": "n", "description": "d", "check": "c"}, {"kind": "rubric", "statement": "d"}),
     ],
@@ -198,6 +210,16 @@ def test_a_file_keeps_its_path_where_the_prompt_says_it_or_names_meet(tmp_path: 
     assert case.spec.workspace.copies == {"evals/files/husum.csv": "files/husum.csv"}
 
 
+@pytest.mark.parametrize("key", ["path", "name", "filename", "file"])
+def test_a_mapping_that_describes_a_file_names_it(key: str, tmp_path: Path) -> None:
+    path = File(evals(one(files=[{key: "evals/files/husum.csv", "description": "tides"}])), 0).write(tmp_path)
+    (path.parent / "files").mkdir(exist_ok=True)
+    (path.parent / "files/husum.csv").write_text("x")
+    (case,) = load_cases(path, root=tmp_path).cases
+    assert case.spec.workspace.copies == {"husum.csv": "files/husum.csv"}
+    assert case.spec.workspace.files == {}
+
+
 def test_files_with_content_are_written(tmp_path: Path) -> None:
     (case,) = load_cases(EVALS["files with content"].write(tmp_path), root=tmp_path).cases
     assert case.spec.workspace.files == {"in/a.txt": "x", "b.txt": "y"}
@@ -216,6 +238,17 @@ def test_files_with_content_are_written(tmp_path: Path) -> None:
         (evals(one(files=["../../../x"])), 8, "evals[0].files[0]", "leaves its folder"),
         (evals(one(files=["https://example.org/a.csv"])), 8, "evals[0].files[0]", "is an address"),
         (evals(one(files=[3])), 8, "evals[0].files[0]", "must be a path"),
+        (evals(one(files=[{"name": "a.csv", "content": 3}])), 8, "evals[0].files[0]", "must be a path, or a mapping"),
+        (
+            evals(one(files=[{"name": "nope.csv", "description": "x"}])),
+            8,
+            "evals[0].files[0]",
+            '"nope.csv" is not there',
+        ),
+        (evals(one(files=[{"description": "sales"}])), 8, "evals[0].files[0]", 'not {"description": "sales"}'),
+        (evals(one(files={"url": "x", "a.csv": "b"})), 7, "evals[0].files", "must be a path, or a mapping"),
+        (evals(one(files={".git/config": "x"})), 7, "evals[0].files", "lies in the workspace's own repository"),
+        (evals(one(files={"a": "x", "a/b": "y"})), 7, "evals[0].files", "needs a folder where 'a' is a file"),
         ({"skill_name": "a", "evals": []}, 3, "evals", "must be a list of at least one case"),
     ],
 )
@@ -277,6 +310,11 @@ def test_reasons_and_categories_of_queries_are_kept(tmp_path: Path) -> None:
     assert cases[2].id == "tide-tables-x"
 
 
+def test_a_query_may_stand_twice_on_one_side(tmp_path: Path) -> None:
+    twice = [{"query": "a", "should_trigger": True}, {"query": "a", "should_trigger": True}]
+    assert len(triggers(tmp_path, twice)) == 2
+
+
 def test_a_list_without_a_skill_needs_one_only_for_true(tmp_path: Path) -> None:
     path = tmp_path / "routing.json"
     path.write_text(json.dumps([{"query": "a", "should_trigger": "pdf"}, {"query": "b", "should_trigger": None}]))
@@ -296,6 +334,13 @@ def test_a_list_without_a_skill_needs_one_only_for_true(tmp_path: Path) -> None:
             "[0].should_trigger",
             "must be true, false, a skill's name or null, not 3",
         ),
+        (
+            [{"query": "a b", "should_trigger": True}, {"query": " a  b", "should_trigger": False}],
+            6,
+            "[1]",
+            "asks what the query on line 2 asks, and wants the opposite",
+        ),
+        ({"should_trigger": ["a"], "should_not_trigger": ["b", "a"]}, 7, "should_not_trigger[1]", "on line 3"),
         ([{"should_trigger": True, "x": 1}], 2, "[0]", "has no query; its keys are should_trigger, x"),
         ([{"query": "a", "should_trigger": True}, "b"], 6, "[1]", 'not "b"'),
         ({"should_trigger": ["a", ""]}, 4, "should_trigger[1].query", "must be text that is not empty"),

@@ -76,6 +76,8 @@ def group(case: str, condition: str, outcomes: Sequence[str], lane: str = "execu
         "failed": failed,
         "errors": outcomes.count("error"),
         "missing": outcomes.count("missing"),
+        "not_needed": outcomes.count("not-needed"),
+        "unjudged": outcomes.count("unjudged"),
         "pass_rate": {"rate": rate, "ci": CI[passed] if n else None, "n": n, "method": "wilson"},
         "score": {
             "mean": rate,

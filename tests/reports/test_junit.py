@@ -56,6 +56,21 @@ def test_errors_and_missing_trials_are_errors() -> None:
     assert found.get("errors") == "2"
 
 
+def test_a_group_of_which_nothing_was_measured_is_skipped_and_not_passed() -> None:
+    groups = {
+        "none": ["unjudged", "unjudged", "not-needed"],
+        "self-load": ["unjudged", "passed"],
+        "stale": ["unjudged", "error"],
+    }
+    found = suite(made(("greet",), groups))
+    cases = {case.get("name"): case for case in found.iter("testcase")}
+    skipped = cases["greet:none"].find("skipped")
+    assert skipped.get("message") == "nothing was measured: 2 trials unjudged, 1 trial not needed"
+    assert cases["greet:self-load"].find("skipped") is None
+    assert cases["greet:stale"].find("skipped") is None
+    assert [found.get(key) for key in ("tests", "skipped", "errors", "failures")] == ["3", "1", "1", "0"]
+
+
 def test_a_simulation_says_so() -> None:
     values = [one.get("value") for one in suite(made()).find("properties")]
     assert "stub: simulated, no agent was run" in values
