@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import subprocess
 import sys
@@ -42,17 +43,22 @@ def preflight(evals: Evals, paths: Sequence[Path]) -> dict[str, Any]:
     return evals.bench.info.model_dump(mode="json")
 
 
-def take_up(settings: Settings) -> tuple[str, int]:
+def take_up(settings: Settings) -> tuple[str, int, Settings]:
     """Find the run to resume and wait until nobody works on it any more.
 
     Returns:
-        Its id, and the descriptor that holds it for this session.
+        Its id, the descriptor that holds it for this session, and the settings with its number of trials.
 
     Raises:
-        RunFolderMistake: There is none, or somebody works on it.
+        RunFolderMistake: There is none, somebody works on it, it cannot be trusted, or fewer trials are asked for.
     """
     folder = resume.find_unfinished(settings.output, settings.resume or resume.LATEST)
-    return folder.name, take_over(folder)
+    descriptor = take_over(folder)
+    try:
+        return folder.name, descriptor, resume.as_planned(settings, folder)
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def planned(items: Sequence[pytest.Item]) -> Counter[tuple[str, str]]:
@@ -76,12 +82,8 @@ def floors(evals: Evals) -> dict[tuple[str, str, str], float]:
     """Return the pass rate that each gated group must be able to reach."""
     found = {}
     for case in evals.selected():
-        gate = case.spec.min_pass_rate
         for condition in evals.bench.conditions_of(case):
-            if condition.base:
-                continue  # nobody asks how good the older version is
-            floor = gate.get(condition.name) if isinstance(gate, dict) else gate
-            if floor is not None:
+            if (floor := case.floor(condition)) is not None:
                 found[case.lane.value, case.id, condition.name] = floor
     return found
 

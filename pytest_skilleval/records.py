@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
@@ -54,7 +54,7 @@ class Outcome(StrEnum):
     MISSING = "missing"
     """It was planned and never came home, or was not run."""
     NOT_NEEDED = "not-needed"
-    """Early stopping: its group's gate could not change any more. Outside every rate."""
+    """Left out on purpose: its group's gate could not change any more, or its test was skipped. Outside every rate."""
     UNJUDGED = "unjudged"
     """All that could decide it is stated in prose, and no judge was asked. Outside every rate."""
 
@@ -71,6 +71,17 @@ class Tokens(Frozen):
     output: int | None = None
     """All output, reasoning included."""
     reasoning: int | None = None
+
+    @classmethod
+    def total(cls, found: Iterable[Tokens | None]) -> Tokens | None:
+        """Return the sum of what is known; None when nothing is."""
+        known = [tokens for tokens in found if tokens is not None]
+
+        def sum_of(name: str) -> int | None:
+            values = [value for tokens in known if (value := getattr(tokens, name)) is not None]
+            return sum(values) if values else None
+
+        return cls(**{name: sum_of(name) for name in cls.model_fields}) if known else None
 
 
 class ToolCall(Frozen):
@@ -378,7 +389,7 @@ class PlannedTrial(Frozen):
     base: bool = False
     """Whether it belongs to the baseline side of a comparison within the run."""
     seen: str = ""
-    """Digest of all skills that its agent will be able to see, in a comparison within the run."""
+    """Digest of all skills that its agent will be able to see; empty where it sees none."""
     min_pass_rate: float | None = None
     expected_s: float | None = None
     """A guess at its duration, from the case's budget."""
@@ -467,6 +478,10 @@ class Plan(Frozen):
     """Which of how many shares of the cases it runs: from 1; None = all."""
     shards_with_cases: tuple[int, ...] = ()
     """The shares that hold a case, by their numbers, so that one that is lost is missed; empty where it runs all."""
+    shards: tuple[tuple[int, int], ...] = ()
+    """The shares that a merged run holds."""
+    shards_lost: tuple[tuple[int, int], ...] = ()
+    """The shares that hold a case, and that were in none of the runs that a merged run is made of."""
     method: str = "exact"
     judging: Judging = Judging()
     skills: tuple[SkillDigest, ...] = ()

@@ -11,8 +11,9 @@ from pytest_skilleval import comparison, store, verdicts
 from pytest_skilleval.errors import BaselineMistake
 from pytest_skilleval.journal import is_held
 from pytest_skilleval.records import Outcome
+from pytest_skilleval.reports.terminal import resume_command
 from pytest_skilleval.reports.writing import beside, write_reports
-from pytest_skilleval.results import Report
+from pytest_skilleval.results import Report, RunInfo
 from pytest_skilleval.store import Gathered
 
 from .answer import FINE, INCOMPLETE, NOT_GOOD, Answer
@@ -69,15 +70,15 @@ def run(arguments: Namespace) -> Answer:
     ]
     lines += [f"report: {path}" for path in written.paths.values()]
     notes = [f"{report.run.id} is still running: what comes later is not in its reports"] if is_held(folder) else []
-    notes += [*report.run.reasons, *_missing_lines(report.run.id, missing), *written.problems]
+    notes += [*report.run.reasons, *_missing_lines(report.run, missing), *written.problems]
     return Answer(value, lines, INCOMPLETE if missing else NOT_GOOD if written.problems else FINE, notes)
 
 
-def _missing_lines(run_id: str, missing: Sequence[str]) -> Iterator[str]:
+def _missing_lines(run: RunInfo, missing: Sequence[str]) -> Iterator[str]:
     if missing:
         more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         yield f"missing: {', '.join(missing[:_NAMED])}{more}"
-        yield f"next: pytest --skilleval-resume={run_id}  (runs only what is missing)"
+        yield f"next: {resume_command(run)}  (runs only what is missing)"
 
 
 def _judge(place: Place, gathered: Gathered, before: Report | None, baseline: Opened | None) -> Report:

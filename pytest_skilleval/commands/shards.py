@@ -11,7 +11,7 @@ from pytest_skilleval import store
 from pytest_skilleval.errors import RunFolderMistake
 from pytest_skilleval.journal import Entry
 from pytest_skilleval.model import TrialId
-from pytest_skilleval.records import Judging, Plan, PlannedTrial, SkillDigest
+from pytest_skilleval.records import Plan, PlannedTrial, SkillDigest
 
 __all__ = ["Part", "Shard", "United", "unite"]
 
@@ -71,18 +71,25 @@ def unite(shards: Sequence[Shard], run: str, *, repeats: bool) -> United:
     parts = list(_renumbered(shards) if repeats else _distinct(shards))
     planned = {id(shard): {trial.id: trial for trial in shard.plan.trials} for shard in shards}
     trials = [planned[id(part.shard)][part.old].model_copy(update={"trial": part.new.trial}) for part in parts]
-    lost = list(_lost(shards))
-    return United(_plan(shards, run, trials, lost, repeats=repeats), parts, lost)
+    plan = _plan(shards, run, trials, repeats=repeats)
+    return United(plan, parts, [_loss(share) for share in plan.shards_lost])
 
 
-def _lost(shards: Iterable[Shard]) -> Iterator[str]:
-    """Yield the shares that hold cases and are not among the runs: without a word n would be smaller."""
-    plans = [shard.plan for shard in shards]
-    for count in sorted({plan.shard[1] for plan in plans if plan.shard}):
-        own = [plan for plan in plans if plan.shard and plan.shard[1] == count]
-        there = {plan.shard[0] for plan in own if plan.shard}
-        for number in sorted({number for plan in own for number in plan.shards_with_cases} - there):
-            yield f"share {number}/{count} holds cases and is in none of the runs: its trials are not counted"
+def _held(plan: Plan) -> set[tuple[int, int]]:
+    """Return the shares that a run holds: its own, or those that were merged into it."""
+    return {*plan.shards, *((plan.shard,) if plan.shard else ())}
+
+
+def _lost(plans: Sequence[Plan]) -> list[tuple[int, int]]:
+    """Return the shares that hold cases and are in none of the runs: without a word n would be smaller."""
+    held = {share for plan in plans for share in _held(plan)}
+    known = {share for plan in plans for share in plan.shards_lost}
+    known |= {(number, plan.shard[1]) for plan in plans if plan.shard for number in plan.shards_with_cases}
+    return sorted(known - held, key=lambda share: (share[1], share[0]))
+
+
+def _loss(share: tuple[int, int]) -> str:
+    return f"share {share[0]}/{share[1]} holds cases and is in none of the runs: its trials are not counted"
 
 
 def _refuse(shards: Sequence[Shard], *, repeats: bool) -> None:
@@ -118,6 +125,8 @@ def _differences(first: Plan, other: Plan) -> Iterator[str]:
         ("model", first.provider.model, other.provider.model),
         ("effort", first.provider.effort, other.provider.effort),
         ("method", first.method, other.method),
+        ("judge", first.judging.judge, other.judging.judge),
+        ("judge repeats", str(first.judging.judge_repeats), str(other.judging.judge_repeats)),
     ):
         if one != two:
             yield f"{word} {one or 'default'} in {first.run}, {two or 'default'} here"
@@ -175,16 +184,15 @@ def _damage(shard: Shard) -> Iterator[str]:
         yield from (f"journal of {shard.plan.run}: {line}" for line in entry.damage)
 
 
-def _plan(
-    shards: Sequence[Shard], run: str, trials: Sequence[PlannedTrial], lost: Iterable[str], *, repeats: bool
-) -> Plan:
+def _plan(shards: Sequence[Shard], run: str, trials: Sequence[PlannedTrial], *, repeats: bool) -> Plan:
     plans = [shard.plan for shard in shards]
     first = plans[0]
     skills = {skill.name: skill for plan in plans for skill in plan.skills}
-    notes = dict.fromkeys(note for plan in plans for note in plan.notes)
+    lost, before = _lost(plans), {_loss(share) for plan in plans for share in plan.shards_lost}
+    notes = dict.fromkeys(note for plan in plans for note in plan.notes if note not in before)
     merged = ", ".join(f"{plan.run} ({len(plan.trials)} trials)" for plan in plans)
     notes[f"merged from {merged}"] = None
-    notes |= dict.fromkeys(lost)
+    notes |= dict.fromkeys(map(_loss, lost))
     seeds = [plan.seed for plan in plans]
     if len(set(seeds)) > 1:
         notes[f"seeds of the merged runs: {', '.join(map(str, seeds))}"] = None
@@ -206,7 +214,9 @@ def _plan(
         seed=first.seed,
         trials_each=max(trial.trial for trial in trials) if trials else 1,
         method=first.method,
-        judging=Judging(gate=first.judging.gate, max_errors=first.judging.max_errors, against=first.judging.against),
+        shards=tuple(sorted({share for plan in plans for share in _held(plan)})),
+        shards_lost=tuple(lost),
+        judging=first.judging.model_copy(update={"baseline": None}),
         skills=tuple(SkillDigest(name=name, digest=skills[name].digest) for name in sorted(skills)),
         trials=tuple(trials),
         environment=first.environment,

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_skilleval.reports import numbers
 from pytest_skilleval.reports.against import comparison_lines
 from pytest_skilleval.reports.headline import lift_word, simulated
 from pytest_skilleval.reports.line import Line
+from pytest_skilleval.reports.plain import plain_line
 from pytest_skilleval.reports.tokens import token_notes, token_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_skilleval.results import LaneSummary, Lift, Report
+    from pytest_skilleval.results import LaneSummary, Lift, Report, RunInfo
 
-__all__ = ["closing_lines"]
+__all__ = ["closing_lines", "resume_command"]
 
 WIDE = 10_000
 """Where nobody says how wide the terminal is, nothing is left out."""
@@ -187,9 +189,9 @@ def _next(report: Report, paths: Mapping[str, str]) -> Iterator[Line]:
     """Yield the next command to type."""
     run, comparison = report.run, report.comparison
     if run.status == "interrupted":
-        yield Line(f"next: pytest --skilleval-resume={run.id}  (runs only what is missing)")
+        yield Line(f"next: {resume_command(run)}  (runs only what is missing)")
     elif run.status == "invalid":
-        yield Line(f"next: see the errors, then pytest --skilleval-resume={run.id}  (errors run again)")
+        yield Line(f"next: see the errors, then {resume_command(run)}  (errors run again)")
     elif comparison is not None:
         verdict = comparison.get("overall", {}).get("verdict")
         if verdict == "improved":
@@ -202,3 +204,19 @@ def _next(report: Report, paths: Mapping[str, str]) -> Iterator[Line]:
         yield Line(f"next: change the skill, then pytest --trials {run.trials} --compare-baseline {run.id}")
     else:
         yield Line("next: pytest --trials 5  (one trial for each case says little: two identical runs disagree)")
+
+
+def resume_command(run: RunInfo) -> str:
+    """Return the command that resumes a run, with its options, but for a budget that may be spent."""
+    # The first word of a run that a command has made is `skilleval`: it has no options of pytest.
+    words = [] if run.argv[:1] == ("skilleval",) else list(_lasting(run.argv))
+    return plain_line(shlex.join(["pytest", *words, f"--skilleval-resume={run.id}"]))
+
+
+def _lasting(argv: Sequence[str]) -> Iterator[str]:
+    """Yield the arguments that hold for a resumed session too."""
+    passing = ("--skilleval-resume", "--skilleval-budget")
+    for before, word in zip(("", *argv), argv, strict=False):
+        value = before in passing and not word.startswith("-")
+        if not value and word.partition("=")[0] not in passing:
+            yield word

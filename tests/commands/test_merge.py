@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_skilleval.journal import Journal
+from pytest_skilleval.journal import Journal, read_plan
 from pytest_skilleval.model import TrialId
+from pytest_skilleval.records import Judging
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,6 +118,8 @@ def test_a_damaged_record_is_missing_and_said(shell: Shell) -> None:
         ({"seed": 7}, "seed 0 in s1, 7 here"),
         ({"skill": "b" * 64}, "skill greeter differs between s1 and s2"),
         ({"fingerprint": "0" * 16}, "case execution:one differs between s1 and s2"),
+        ({"judge": "oracle"}, "judge default in s1, oracle here"),
+        ({"judge_repeats": 3}, "judge repeats 1 in s1, 3 here"),
     ],
 )
 def test_runs_that_measured_something_else_are_refused(shell: Shell, change: dict[str, Any], wanted: str) -> None:
@@ -126,6 +129,14 @@ def test_runs_that_measured_something_else_are_refused(shell: Shell, change: dic
     assert said.status == 4
     assert wanted in said.err
     assert said.err.count("\n") == 1
+
+
+def test_the_run_is_judged_by_what_the_first_was_judged_by(shell: Shell) -> None:
+    judging: dict[str, Any] = {"judge": "oracle", "judge_repeats": 3, "thresholds": (("pass_rate", 0.2),)}
+    shell.run("s1", {"one:self-load": "p"}, gate="never", baseline={"path": "r0", "digest": ""}, **judging)
+    shell.run("s2", {"two:self-load": "p"}, **judging)
+    plan = read_plan(shell.output / merged(shell, "s1", "s2")["run"]["id"])
+    assert plan.judging == Judging(gate="never", **judging)
 
 
 def test_simulated_repeats_with_one_seed_are_copies_and_refused(shell: Shell) -> None:

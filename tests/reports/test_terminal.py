@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_skilleval.reports.terminal import closing_lines
+from pytest_skilleval.reports.terminal import closing_lines, resume_command
 
 from .made import compared, lane, made
 from .payloads import ANSI, CONTROLS, poisoned_report
@@ -90,7 +90,23 @@ def test_each_verdict_ends_with_the_command_that_helps() -> None:
 def test_an_interrupted_run_says_so_and_how_to_go_on() -> None:
     lines = text(made(run={"status": "interrupted", "reasons": ["2 of 6 planned trials have no result"]})).splitlines()
     assert "run interrupted: 2 of 6 planned trials have no result" in lines
-    assert lines[-1] == "next: pytest --skilleval-resume=20261130T004211Z-3f9c  (runs only what is missing)"
+    assert lines[-1] == "next: pytest --trials 3 --skilleval-resume=20261130T004211Z-3f9c  (runs only what is missing)"
+
+
+def test_a_run_is_resumed_with_its_own_options_but_its_budget() -> None:
+    def command(*argv: str) -> str:
+        return resume_command(made(run={"id": "r", "argv": argv}).run)
+
+    assert command() == "pytest --skilleval-resume=r"
+    assert (
+        command("--trials", "5", "--skilleval-budget", "usd=1", "--skilleval-budget=time=1s", "-k", "a or b", "cases")
+        == "pytest --trials 5 -k 'a or b' cases --skilleval-resume=r"
+    )
+    assert command("--compare-baseline=main", "--skilleval-resume", "old", "-q") == (
+        "pytest --compare-baseline=main -q --skilleval-resume=r"
+    )
+    assert command("--skilleval-resume", "-n2", "--skilleval-resume=x", "a") == "pytest -n2 a --skilleval-resume=r"
+    assert command("skilleval", "merge", "r1", "r2") == "pytest --skilleval-resume=r"
 
 
 def test_a_real_provider_is_named_with_its_model_and_version() -> None:

@@ -94,6 +94,14 @@ def test_a_share_that_is_lost_is_missed_when_the_others_are_merged(
     said = "share 3/3 holds cases and is in none of the runs: its trials are not counted"
     assert said in capsys.readouterr().err
     assert said in project.report()["run"]["notes"]
+    # A merged run knows which shares it holds, and which it still lacks.
+    two = project.report()["run"]["id"]
+    assert main(["merge", two, runs[2]]) == 0
+    report = project.report()
+    assert {trial["case"] for trial in report["trials"]} == set(THIRDS)
+    assert not [note for note in report["run"]["notes"] if note.startswith("share ")]
+    assert main(["merge", *runs[1:]]) == 2
+    assert main(["merge", project.report()["run"]["id"], runs[0]]) == 0
 
 
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "1/2/3", "-1/2"])
