@@ -96,5 +96,6 @@ class Against:
 
 
 def seen_digest(skills: Iterable[Skill]) -> str:
-    """Return one digest over all skills that an agent can see, 64 hex digits."""
-    return digest_text("\n".join(sorted(f"{skill.name} {skill.digest}" for skill in skills)))
+    """Return one digest over all skills that an agent can see, 64 hex digits; empty where it sees none."""
+    lines = sorted(f"{skill.name} {skill.digest}" for skill in skills)
+    return digest_text("\n".join(lines)) if lines else ""

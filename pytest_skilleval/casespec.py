@@ -451,4 +451,5 @@ class CaseSpec(Frozen):
     """What `oracle`, and `stub` when it succeeds, answer."""
     stub: StubSpec = StubSpec()
     min_pass_rate: Share | dict[str, Share] | None = None
-    """A gate: red when the whole interval of the pass rate lies below."""
+    """A gate: red when the whole interval of the pass rate lies below. A number is for all conditions but controls, a
+    mapping for those that it names."""

@@ -10,7 +10,9 @@ used, so that fixtures of every scope, `--lf`, `-k`, `--pdb` and IDE trees work 
 
 from __future__ import annotations
 
+import ast
 import fnmatch
+import functools
 import inspect
 import re
 from types import SimpleNamespace
@@ -21,11 +23,11 @@ from pydantic import ValidationError
 
 from pytest_skilleval import cases as case_files
 from pytest_skilleval.against import seen_digest
-from pytest_skilleval.cases import dotted, problems_of, validate_spec
+from pytest_skilleval.cases import broken_rules, dotted, problems_of, validate_spec
 from pytest_skilleval.casespec import Lane
 from pytest_skilleval.errors import CaseMistake, UserMistake
 from pytest_skilleval.frozen import digest_text
-from pytest_skilleval.model import Case, Condition, TrialId
+from pytest_skilleval.model import CONDITIONS, Case, Condition, TrialId
 from pytest_skilleval.records import Judging, Plan, PlannedTrial, SkillDigest
 from pytest_skilleval.scoring.antipatterns import BUILT_IN
 from pytest_skilleval.trial import Trial
@@ -73,6 +75,7 @@ class Evals:
         self.bench = bench
         self.named = frozenset(named)
         self._cases: dict[Path, list[Case]] = {}
+        self._seen: dict[tuple[str | None, Path | None, str], tuple[str | None, str]] = {}
         self.shards_with_cases: set[int] = set()
         """The shares, of those that `--skilleval-shard` makes, in which a case has been seen; empty without it."""
 
@@ -129,6 +132,27 @@ class Evals:
         own = _shard_of(case, count)
         self.shards_with_cases.add(own)
         return own == number
+
+    def why_nothing(self) -> str | None:
+        """Return which flag fits no case of the files that were read, and what there is; None where each fits one."""
+        settings = self.bench.settings
+        cases = [case for cases in self._cases.values() for case in cases]
+        of_lane = [case for case in cases if case.lane.value in settings.lanes]
+        named = [case for case in of_lane if any(fnmatch.fnmatchcase(case.id, each) for each in settings.cases or "*")]
+        if not cases:
+            return None
+        if not of_lane:
+            lanes = dict.fromkeys(case.lane.value for case in cases)
+            return f"--skilleval-lane={','.join(settings.lanes)}: no case is of it; there are: {', '.join(lanes)}"
+        if not named:
+            ids = [case.id for case in of_lane]
+            more = f" and {len(ids) - 10} more" if len(ids) > 10 else ""
+            return f"--skilleval-case={','.join(settings.cases)}: fits no case; there are: {', '.join(ids[:10])}{more}"
+        if not any(self.bench.conditions_of(case) for case in named):
+            own = dict.fromkeys(name for case in named for name in case.spec.conditions or CONDITIONS)
+            asked = ",".join(settings.conditions)
+            return f"--skilleval-condition={asked}: no case runs under it; there are: {', '.join(own)}"
+        return None
 
     def preflight(self, paths: Iterable[Path]) -> list[Case]:
         """Read all case files before anything starts.
@@ -201,11 +225,18 @@ class Evals:
             events=tuple(bench.events),
         )
 
+    def _sees(self, case: Case, condition: Condition) -> tuple[str | None, str]:
+        """Return the digest of a case's skill and that of all skills, as agents see them under a condition."""
+        key = (case.skill, case.folder / case.spec.stale if case.spec.stale else None, condition.name)
+        if key not in self._seen:  # with a thousand skills each look costs as many steps
+            visible = self.bench.visible(case, condition)
+            own = next((skill.digest for skill in visible if skill.name == case.skill), None)
+            self._seen[key] = (own, seen_digest(visible))
+        return self._seen[key]
+
     def _planned(self, item: pytest.Item, work: WorkItem) -> PlannedTrial:
         case, condition = work.case, work.condition
-        visible = self.bench.visible(case, condition)
-        seen = next((skill for skill in visible if skill.name == case.skill), None)
-        gate = None if condition.base else case.spec.min_pass_rate
+        digest, seen = self._sees(case, condition)
         return PlannedTrial(
             lane=work.id.lane,
             case=work.id.case,
@@ -216,10 +247,10 @@ class Evals:
             category=case.spec.category,
             skill=case.skill,
             fingerprint=case.fingerprint,
-            skill_digest=seen.digest if seen else None,
+            skill_digest=digest,
             base=condition.base,
-            seen=seen_digest(visible) if self.bench.against is not None else "",
-            min_pass_rate=gate.get(condition.name) if isinstance(gate, dict) else gate,
+            seen=seen,
+            min_pass_rate=case.floor(condition),
             timeout_s=case.spec.budget.timeout,
         )
 
@@ -403,7 +434,7 @@ _MARKS: pytest.StashKey[dict[str, pytest.MarkDecorator]] = pytest.StashKey()
 
 def parametrize(metafunc: pytest.Metafunc, evals: Evals) -> None:
     """Parametrize a test function that bears `@pytest.mark.skilleval` and takes the `skilleval` fixture."""
-    case = _python_case(metafunc)
+    case = _python_case(metafunc, evals.bench.conditions)
     work = list(evals.work(case)) if evals.selects(case) else []
     metafunc.parametrize("skilleval", work, indirect=True, ids=[f"{one.condition.name}-{one.trial}" for one in work])
 
@@ -415,15 +446,29 @@ def adopt_function(item: pytest.Function) -> bool:
     if not isinstance(work, WorkItem):
         return False
     _refuse_repeats(item, work)
-    others = {name: value for name, value in spec.params.items() if name != "skilleval"}
-    if others:
-        suffix = "-".join(re.sub(r"[^\w.-]+", "_", str(value))[:60] for _, value in sorted(others.items()))
-        case = work.case.model_copy(update={"id": f"{work.case.id}-{suffix}"})
+    if len(spec.params) > 1:
+        case = work.case.model_copy(update={"id": f"{work.case.id}-{_other_parameters(spec.id, work)}"})
         work = WorkItem.of(case, work.condition, work.trial)
     _adopt(item, work)
     for name in (work.case.lane.value, work.case.spec.category, work.case.spec.skill):
         _mark(item, name)
     return True
+
+
+def _other_parameters(given: str, work: WorkItem) -> str:
+    """Return what tells a function's other parameters apart, as part of an id.
+
+    It is pytest's own id of them, which is the same in every process (a value's repr may hold an address) and which
+    `ids=` sets. What an id may not hold is replaced, and a digest keeps apart what has become alike.
+
+    Args:
+        given: Pytest's id of all parameters.
+        work: The work item, whose own part is left out.
+    """
+    own = f"{work.condition.name}-{work.trial}"
+    text = given.removeprefix(f"{own}-") if given.startswith(f"{own}-") else given.removesuffix(f"-{own}")
+    name = re.sub(r"[^\w.-]+", "_", text)[:60]
+    return name if name == text else f"{name}-{digest_text(text)[:6]}"
 
 
 def _refuse_repeats(item: pytest.Function, work: WorkItem) -> None:
@@ -444,7 +489,7 @@ def _refuse_repeats(item: pytest.Function, work: WorkItem) -> None:
 _MARK_KEYS = ("lane", "case", "skill", "category", "conditions", "min_pass_rate", "budget")
 
 
-def _python_case(metafunc: pytest.Metafunc) -> Case:
+def _python_case(metafunc: pytest.Metafunc, conditions: Collection[str]) -> Case:
     marker = metafunc.definition.get_closest_marker("skilleval")
     assert marker is not None  # noqa: S101 - asked by the hook
     function = metafunc.function
@@ -471,11 +516,42 @@ def _python_case(metafunc: pytest.Metafunc) -> Case:
     except ValidationError as error:
         problem = problems_of(error, data)[0]
         raise CaseMistake(path, line, dotted(problem.loc), problem.message) from None
+    for problem in broken_rules(spec, Lane(lane), conditions=conditions, anti_patterns=BUILT_IN):
+        raise CaseMistake(path, line, dotted(problem.loc), problem.message)
     return case_files.build_case(
         spec,
         lane=Lane(lane),
         path=path,
         line=line,
-        digests={"function": digest_text(inspect.getsource(function))},
+        digests=_source_digests(function, path),
         python=True,
     )
+
+
+def _source_digests(function: Callable[..., object], path: Path) -> dict[str, str]:
+    """Return digests of a test function, and of all in its file that it may share with others: what it asks is there.
+
+    Other tests of the file are left out: a change to one of them changes no other case.
+    """
+    return {
+        "function": digest_text(inspect.getsource(function)),
+        "module": _shared_digest(path, path.stat().st_mtime_ns),
+    }
+
+
+@functools.lru_cache(maxsize=64)
+def _shared_digest(path: Path, _changed: int) -> str:
+    """Return the digest of a file of tests without its test functions and methods, comments and empty lines."""
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    tests = {
+        number
+        for node in (*tree.body, *(inner for one in classes for inner in one.body))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
+        for number in range(
+            min([node.lineno, *(one.lineno for one in node.decorator_list)]), (node.end_lineno or 0) + 1
+        )
+    }
+    lines = [line.rstrip() for number, line in enumerate(text.splitlines(), 1) if number not in tests]
+    return digest_text("\n".join(line for line in lines if line and not line.lstrip().startswith("#")))

@@ -180,11 +180,18 @@ def compare(
         shared,
         _baseline_trials(baseline.report),
         groups,
-        [old[key].skill_digest != new[key].skill_digest for key in shared],
+        [_sees_a_change(old[key], new[key]) for key in shared],
         method=method,
         seed=seed,
         thresholds=thresholds,
     )
+
+
+def _sees_a_change(old: GroupSummary, new: GroupSummary) -> bool:
+    """Tell whether a group's agents could see another version of any skill: also of one that is not to be used."""
+    if old.seen and new.seen:
+        return old.seen != new.seen
+    return old.skill_digest != new.skill_digest  # they saw no skill, or the baseline is of an older version
 
 
 def weigh(

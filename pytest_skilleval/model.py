@@ -129,6 +129,20 @@ class Case(Frozen):
                 check["equals"] = None
         return digest_text(canonical_json(["case/1", self.lane.value, asked, dict(self.digests)]))[:16]
 
+    def floor(self, condition: Condition) -> float | None:
+        """Return the least pass rate that a gate allows under a condition; None where there is no gate.
+
+        A bare number is no demand on controls: there the agent is to do badly. It is one where a case has only these.
+        """
+        gate = self.spec.min_pass_rate
+        if gate is None or condition.base:
+            return None  # nobody asks how good the older version is
+        if isinstance(gate, dict):
+            return gate.get(condition.name)
+        names = self.spec.conditions or tuple(CONDITIONS)
+        only_controls = all(name in CONDITIONS and CONDITIONS[name].control for name in names)
+        return gate if only_controls or not condition.control else None
+
     @property
     def folder(self) -> Path:
         """What the case's relative paths start from."""

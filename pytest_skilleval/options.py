@@ -20,6 +20,8 @@ __all__ = ["FLAGS", "SETTINGS", "Flag", "Settings", "add_options", "read_setting
 Gate = Literal["auto", "trials", "regression", "never"]
 LANES = ("prompt", "execution", "dogfood")
 REPORTS = ("json", "md", "html")
+MOST_TRIALS = 100_000
+"""Of each case and condition: each is an item of pytest, so that a slip of the finger would fill the memory."""
 
 
 class Flag(NamedTuple):
@@ -78,7 +80,7 @@ FLAGS: tuple[Flag, ...] = (
     ),
     Flag(
         "skilleval-condition",
-        "Run only this condition; 'all' for all four. Repeatable (default: the case's own, else all four)",
+        "Run only this condition; 'all' for those of the case, else all four. Repeatable (default: all)",
         (),
         many=True,
         metavar="C",
@@ -257,6 +259,7 @@ class Settings:
     rootpath: Path
     trials: int = 1
     trials_given: bool = False
+    """Whether the number was asked for, by flag or ini key."""
     compare_baseline: str | None = None
     lanes: tuple[str, ...] = LANES
     cases: tuple[str, ...] = ()
@@ -339,6 +342,8 @@ def read_settings(config: pytest.Config) -> Settings:
     trials = values["skilleval_trials"]
     if trials < 1:
         raise OptionMistake(f"--trials={trials}: a whole number of at least 1 is needed")
+    if trials > MOST_TRIALS:
+        raise OptionMistake(f"--trials={trials}: a whole number of at most {MOST_TRIALS:,} is needed")
     share = values["skilleval_max_errors"]
     if not 0 <= share <= 1:
         raise OptionMistake(f"--skilleval-max-errors={share}: a share from 0 to 1 is needed")
@@ -347,12 +352,19 @@ def read_settings(config: pytest.Config) -> Settings:
             f"--skilleval-against={values['skilleval_against']} and --compare-baseline="
             f"{values['skilleval_compare_baseline']}: a run has one baseline; give one of them"
         )
+    compares = values["skilleval_against"] is not None or values["skilleval_compare_baseline"] is not None
+    if values["skilleval_stop"] != "never" and compares:
+        raise OptionMistake(
+            f"--skilleval-stop={values['skilleval_stop']}: a comparison needs the trials that no gate needs; leave out "
+            "this flag, or --skilleval-against and --compare-baseline"
+        )
     repeats = values["skilleval_judge_repeats"]
     if repeats < 1:
         raise OptionMistake(f"--skilleval-judge-repeats={repeats}: a whole number of at least 1 is needed")
     return Settings(
         rootpath=root,
         trials=trials,
+        trials_given=_read(config, FLAGS[0]._replace(default=None)) is not None,
         compare_baseline=values["skilleval_compare_baseline"],
         lanes=selected,
         cases=tuple(values["skilleval_case"]),

@@ -9,6 +9,7 @@ import json
 import os
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_skilleval.controller import Controller
     from pytest_skilleval.options import Settings
     from pytest_skilleval.records import ExpectedGroup
+    from pytest_skilleval.reports.events import EventStream
     from pytest_skilleval.tokens import Snapshot
     from pytest_skilleval.trial import Trial
     from pytest_skilleval.workspace.home import Home
@@ -41,6 +43,8 @@ CONTROLLER: pytest.StashKey[Controller | None] = pytest.StashKey()
 TALLY: pytest.StashKey[tally.Tally] = pytest.StashKey()
 HANDOVER: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
 HELD: pytest.StashKey[ExitStack] = pytest.StashKey()
+MISTAKES: pytest.StashKey[list[UserMistake]] = pytest.StashKey()
+STREAMS: pytest.StashKey[list[EventStream]] = pytest.StashKey()
 STOPPING = "skilleval-stopping"
 
 
@@ -66,6 +70,8 @@ def pytest_configure(config: pytest.Config) -> None:
     settings = config.stash[SETTINGS] = _usage(options.read_settings, config)
     handed = getattr(config, "workerinput", {}).get(REPORT_KEY)
     config.stash[HANDOVER] = json.loads(handed) if handed else _new_run()
+    if (trials := config.stash[HANDOVER].get("trials")) is not None:
+        settings = config.stash[SETTINGS] = replace(settings, trials=trials)  # a resumed run's own
     config.stash[TALLY] = tally.Tally()
     config.pluginmanager.register(config.stash[TALLY], "skilleval-tally")
     _stream_events(config, settings)
@@ -83,8 +89,9 @@ def _stream_events(config: pytest.Config, settings: Settings) -> None:
         from pytest_skilleval.reports.events import EventStream
 
         folder = settings.output / config.stash[HANDOVER]["run"]
-        for place in places:
-            config.pluginmanager.register(_usage(EventStream, Path(place), folder))
+        config.stash[STREAMS] = [_usage(EventStream, Path(place), folder) for place in places]
+        for stream in config.stash[STREAMS]:
+            config.pluginmanager.register(stream)
 
 
 def _new_run() -> dict[str, Any]:
@@ -102,6 +109,10 @@ def _usage(function: Any, *args: Any) -> Any:
         return function(*args)
     except UserMistake as mistake:
         raise pytest.UsageError(str(mistake)) from None
+
+
+def _refuse(mistake: UserMistake) -> None:
+    raise mistake
 
 
 def _usage_of_all(config: pytest.Config, function: Any, *args: Any) -> Any:
@@ -186,7 +197,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "skilleval" in metafunc.fixturenames and metafunc.definition.get_closest_marker("skilleval"):
         from pytest_skilleval import collection
 
-        _usage(collection.parametrize, metafunc, evals_of(metafunc.config))
+        try:
+            collection.parametrize(metafunc, evals_of(metafunc.config))
+        except UserMistake as mistake:
+            # Raised here it would be a traceback among others; it ends the session once all is collected.
+            metafunc.config.stash.setdefault(MISTAKES, []).append(mistake)
+            metafunc.parametrize("skilleval", [])
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -273,7 +289,8 @@ def _plan_to_stop(config: pytest.Config) -> None:
 
     bench = evals_of(config).bench
     floors = preflight.floors(evals_of(config))
-    bench.decisions = {group: verdicts.red_up_to(floor, settings.trials) for group, floor in floors.items()}
+    bench.decisions, notes = verdicts.decisions(floors, settings.trials)
+    bench.notes.update(dict.fromkeys(notes))
     config.stash[HANDOVER]["decisions"] = list(bench.decisions.items())
 
 
@@ -281,8 +298,11 @@ def _take_up(config: pytest.Config) -> None:
     """Work on an earlier run instead of a new one."""
     from pytest_skilleval import preflight
 
-    run, descriptor = _usage(preflight.take_up, config.stash[SETTINGS])
-    config.stash[HANDOVER]["run"] = run
+    run, descriptor, settings = _usage(preflight.take_up, config.stash[SETTINGS])
+    config.stash[SETTINGS] = settings
+    config.stash[HANDOVER] |= {"run": run, "trials": settings.trials}
+    for stream in config.stash.get(STREAMS, []):
+        stream.folder = settings.output / run
     config.add_cleanup(lambda: os.close(descriptor))
 
 
@@ -333,6 +353,9 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Make Python cases known, and leave ordinary tests out when a flag selects evals."""
     settings = config.stash[SETTINGS]
+    if MISTAKES in config.stash:
+        items.clear()
+        _usage_of_all(config, _refuse, config.stash[MISTAKES][0])
     if settings.selects_evals or any(item.get_closest_marker("skilleval") for item in items):
         from pytest_skilleval import preflight
 
@@ -512,6 +535,11 @@ def _other_shards(config: pytest.Config) -> set[int]:
     return set() if settings.shard[0] in held else held
 
 
+def _why_nothing(config: pytest.Config) -> str | None:
+    """Return which flag leaves nothing of the case files that there are."""
+    return None if config.stash[HANDOVER]["info"] is None else evals_of(config).why_nothing()
+
+
 def _foretell(session: pytest.Session) -> None:
     """Set the exit status of a run that is judged: other plugins write it into reports of their own."""
     config = session.config
@@ -535,6 +563,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     elif others := _other_shards(config):
         where = ", ".join(map(str, sorted(others)))
         terminalreporter.write_line(f"skilleval: this share holds no case; they are in share {where}")
+    elif reason := _why_nothing(config):
+        terminalreporter.write_line(f"skilleval: {reason}")
     elif config.option.collectonly and COLLECTED in config.stash:
         from pytest_skilleval.reports import opening
 

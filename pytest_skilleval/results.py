@@ -77,6 +77,9 @@ class GroupSummary(ReportPart):
     control: bool
     fingerprint: str
     skill_digest: str | None
+    """Of the version of its skill that its agents could see."""
+    seen: str = ""
+    """Digest of all skills that its agents could see: what a change decides about; empty where they saw none."""
     """Of the skill text that the group's agents could see."""
     n: int
     """Passed and failed: what the rates stand on."""

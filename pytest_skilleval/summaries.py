@@ -114,6 +114,7 @@ def summarise(key: GroupKey, group: Group) -> GroupSummary:
         control=first.control,
         fingerprint=first.fingerprint,
         skill_digest=seen.pop() if len(seen) == 1 else first.skill_digest,
+        seen=first.seen,
         n=len(group.measured),
         passed=sum(group.passes),
         failed=len(group.measured) - sum(group.passes),

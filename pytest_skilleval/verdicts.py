@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_skilleval import onerun, summaries
@@ -12,14 +14,14 @@ from pytest_skilleval.results import GateResult, GroupSummary, Report, RunInfo, 
 from pytest_skilleval.stats.intervals import wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_skilleval.journal import Entry
     from pytest_skilleval.model import TrialId
     from pytest_skilleval.options import Settings
     from pytest_skilleval.records import Plan
 
-__all__ = ["VOLATILE", "gate", "judge", "red_gates", "red_up_to", "run_status"]
+__all__ = ["VOLATILE", "decisions", "gate", "judge", "red_gates", "red_up_to", "run_status"]
 
 VOLATILE = ("id", "started", "finished", "argv")
 """Keys of `run` that differ between two equal runs, as `timing` does."""
@@ -40,7 +42,7 @@ def judge(
     Args:
         plan: What it set out to do.
         entries: What its journal holds of each planned trial.
-        settings: Gate, method and limits.
+        settings: Gate and limits.
         finished: ISO 8601, UTC.
         strangers: Trial folders that nothing planned owns.
         caps: How rate limits changed the caps, in order.
@@ -53,6 +55,7 @@ def judge(
     damage = [line for entry in entries.values() for line in entry.damage]
     counts = _counts(plan.trials, records)
     status, reasons = run_status(counts, settings.max_errors)
+    reasons += _not_run(records.values())
     reasons += [f"journal: {line}" for line in damage]
     reasons += [f"journal: trials/{name} belongs to no planned trial" for name in strangers]
     lift_rows = summaries.lifts(groups)
@@ -75,7 +78,7 @@ def judge(
             conditions=tuple(conditions),
             trials=plan.trials_each,
             seed=plan.seed,
-            method=settings.method,
+            method=plan.method,
             planned=len(plan.trials),
             counts=counts,
             skills=plan.skills,
@@ -120,6 +123,14 @@ def _unjudged(count: int) -> tuple[str, ...]:
         return ()
     what = "1 trial is" if count == 1 else f"{count} trials are"
     return (f"{what} unjudged, outside every rate: what decides is stated in prose; --skilleval-judge P asks a judge",)
+
+
+def _not_run(records: Iterable[TrialRecord]) -> list[str]:
+    """Return why trials were not started on purpose, with how many: a spent budget, a provider that is out."""
+    said = (record.reason for record in records if record.outcome is Outcome.MISSING)
+    # What stands in brackets is how much was spent by then, which differs from trial to trial.
+    why = Counter(reason.partition(" (")[0] for reason in said if reason.startswith("not run: "))
+    return [f"{count} {reason}" for reason, count in sorted(why.items())]
 
 
 def run_status(
@@ -184,6 +195,32 @@ def _best_case(row: GroupSummary) -> float:
 def red_up_to(floor: float, trials: int) -> int:
     """Return the most passes of all trials with which a gate is red; -1 when it never is."""
     return max((k for k in range(trials + 1) if wilson(k, trials).upper < floor), default=-1)
+
+
+def decisions(
+    floors: Mapping[tuple[str, str, str], float], trials: int
+) -> tuple[dict[tuple[str, str, str], int], list[str]]:
+    """Return for each group the most passes with which its gate is red, for early stopping, and what is to be noted.
+
+    A gate that cannot be red with so few trials decides nothing: all its group's trials run.
+
+    Args:
+        floors: Group to the pass rate that its gate asks for.
+        trials: Of each group.
+    """
+    found = {group: red_up_to(floor, trials) for group, floor in floors.items()}
+    notes = [
+        f"--skilleval-stop spares no trial of {':'.join(group)}: its min_pass_rate {floors[group]:g} cannot be red "
+        f"with {trials}, only with {_least_trials(floors[group])} or more"
+        for group, most in found.items()
+        if most < 0 and floors[group] > 0
+    ]
+    return {group: most for group, most in found.items() if most >= 0}, notes
+
+
+def _least_trials(floor: float) -> int:
+    """Return the fewest trials with which a gate can be red: when all of them are missed."""
+    return next(trials for trials in itertools.count(1) if wilson(0, trials).upper < floor)
 
 
 def _regressions(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:

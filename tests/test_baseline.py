@@ -169,6 +169,25 @@ def test_decided_gates_spare_trials_and_stay_as_they_would_be(project: Project) 
     result.stdout.fnmatch_lines(["*execution:bad:none*below min_pass_rate 0.8*"])
 
 
+def test_a_gate_that_cannot_be_red_spares_no_trial_and_says_how_many_it_needs(project: Project) -> None:
+    project.case(rate=0.0, min_pass_rate=0.7)
+    result = project.run("--skilleval-stop", "decided")
+    assert result.ret == 0, "a control that is missed is never red by itself"
+    report = project.report()
+    assert report["run"]["counts"] == {"passed": 0, "failed": 1, "error": 0, "missing": 0}
+    # Wilson: the upper end of 0 of 1 is 0.793, of 0 of 2 it is 0.658.
+    (note,) = [note for note in report["run"]["notes"] if "--skilleval-stop" in note]
+    assert note.endswith("min_pass_rate 0.7 cannot be red with 1, only with 2 or more")
+
+
+@pytest.mark.parametrize("flag", ["--compare-baseline=latest", "--skilleval-against=git:HEAD"])
+def test_a_comparison_and_early_stopping_do_not_go_together(project: Project, flag: str) -> None:
+    project.case(min_pass_rate=0.7)
+    result = project.run("--skilleval-stop=decided", flag)
+    assert result.ret == 4
+    assert "a comparison needs the trials that no gate needs" in result.stderr.str()
+
+
 def test_a_spent_budget_leaves_the_rest_not_run(project: Project) -> None:
     project.case(rate=1.0, stub={"solve_rate": 1.0, "tokens": 1000})
     result = project.run("--trials", "6", "--skilleval-budget", "tokens=3k")
@@ -176,3 +195,31 @@ def test_a_spent_budget_leaves_the_rest_not_run(project: Project) -> None:
     report = project.report()
     assert report["run"]["counts"] == {"passed": 3, "failed": 0, "error": 0, "missing": 3}
     assert {trial["reason"] for trial in report["trials"][3:]} == {"not run: budget: tokens=3000 is spent (3000)"}
+    result.stdout.fnmatch_lines(["*3 of 6 planned trials have no result*3 not run: budget: tokens=3000 is spent*"])
+
+
+def test_near_misses_decide_too_since_their_agents_could_see_the_changed_skill(project: Project) -> None:
+    project.skill(body="Old text.")
+
+    def write(near: float) -> None:
+        cases = [
+            {"id": f"{word}-{number}", "skill": skill, "stub": {"solve_rate": rate, "failure_answer": "goodbye"}}
+            for word, skill, rate in (("hit", "greeter", 0.95), ("near", "none", near))
+            for number in range(8)
+        ]
+        shared = {"prompt": "Greet.", "expect": ["hello"], "answer": "hello", "conditions": ["none", "self-load"]}
+        project.write("cases/prompt/many.json", json.dumps({"cases": [case | shared for case in cases]}))
+
+    write(0.95)
+    assert project.run("--trials", "6").ret == 0
+    project.skill(body="New text, and a description that triggers too often.")
+    write(0.05)
+    assert project.run("--trials", "6", "--compare-baseline", "latest").ret == 1
+    comparison = project.report()["comparison"]
+    assert {(row["case"][:4], row["condition"]): row["deciding"] for row in comparison["groups"]} == {
+        ("hit-", "none"): False,
+        ("hit-", "self-load"): True,
+        ("near", "none"): False,
+        ("near", "self-load"): True,
+    }
+    assert comparison["overall"]["verdict"] == "regressed"

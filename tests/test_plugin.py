@@ -264,6 +264,120 @@ def test_a_python_case_is_parametrized_and_its_asserts_are_its_checks(any_mode: 
     result.stdout.fnmatch_lines(["*RuntimeError: the helper broke*"])
 
 
+def test_other_parameters_are_told_apart_by_pytests_own_ids(any_mode: Project) -> None:
+    any_mode.write(
+        "test_case.py",
+        """
+import pytest
+
+class Setting:
+    def __init__(self, number):
+        self.number = number
+
+@pytest.mark.skilleval(conditions=["none"])
+@pytest.mark.parametrize("setting", [Setting(1), Setting(2)])
+@pytest.mark.parametrize("word", ["a b", "a/b", pytest.param("x" * 200, id="long")])
+def test_sets(skilleval, setting, word):
+    skilleval.run(word)
+    assert setting.number == 1
+""",
+    )
+    assert any_mode.run("--trials", "2").ret == 0
+    report = any_mode.report()
+    assert report["run"]["counts"] == {"passed": 6, "failed": 6, "error": 0, "missing": 0}
+    # The digits are SHA-256 of `a b-setting0` and so on, the first six.
+    assert {trial["case"]: trial["outcome"] for trial in report["trials"]} == {
+        "sets-a_b-setting0-e50e08": "passed",
+        "sets-a_b-setting1-71a1bc": "failed",
+        "sets-a_b-setting0-c6195a": "passed",
+        "sets-a_b-setting1-289e56": "failed",
+        "sets-long-setting0": "passed",
+        "sets-long-setting1": "failed",
+    }
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("--skilleval-lane=prompt", "--skilleval-lane=prompt: no case is of it; there are: execution"),
+        ("--skilleval-case=typo*", "--skilleval-case=typo*: fits no case; there are: greet"),
+        (
+            "--skilleval-condition=stale",
+            "--skilleval-condition=stale: no case runs under it; there are: none, self-load",
+        ),
+    ],
+)
+def test_a_flag_that_fits_no_case_says_what_there_is(any_mode: Project, flag: str, said: str) -> None:
+    any_mode.skill()
+    any_mode.case(skill="greeter", conditions=["none", "self-load"])
+    result = any_mode.run(flag)
+    assert result.ret == 5
+    result.stdout.fnmatch_lines([f"skilleval: {said.replace('*', '[*]')}"])
+
+
+@pytest.mark.parametrize(
+    ("conditions", "gate", "red"),
+    [
+        (["none", "self-load"], 0.8, []),
+        (["none", "self-load"], {"none": 0.8}, ["execution:greet:none"]),
+        (["none"], 0.8, ["execution:greet:none"]),
+    ],
+)
+def test_a_bare_gate_asks_nothing_of_controls_beside_other_conditions(
+    project: Project, conditions: list[str], gate: object, red: list[str]
+) -> None:
+    project.skill()
+    project.case(rate={"none": 0.0, "self-load": 1.0}, skill="greeter", conditions=conditions, min_pass_rate=gate)
+    result = project.run("--trials", "6")
+    assert result.ret == (1 if red else 0)
+    assert [reason.partition(": ")[0] for reason in project.report()["gate"]["reasons"]] == red
+
+
+def test_a_marker_keeps_the_rules_of_case_files(any_mode: Project) -> None:
+    any_mode.write(
+        "test_case.py",
+        """
+import pytest
+
+@pytest.mark.skilleval(conditions=["none"], min_pass_rate={"preloaded": 0.5})
+def test_asks(skilleval):
+    skilleval.run("hi")
+""",
+    )
+    result = any_mode.run()
+    assert result.ret == 4
+    assert len([line for line in result.errlines + result.outlines if "test_case.py:4: min_pass_rate" in line]) == 1
+
+
+def test_what_a_python_case_asks_is_part_of_its_fingerprint_wherever_it_stands_in_the_file(project: Project) -> None:
+    text = """
+import pytest
+
+PROMPT = "one"
+
+@pytest.mark.skilleval(conditions=["none"])
+def test_asks(skilleval):
+    skilleval.run(PROMPT)
+
+@pytest.mark.skilleval(conditions=["none"])
+def test_other(skilleval):
+    skilleval.run("other")
+"""
+
+    def fingerprints(text: str) -> dict[str, str]:
+        project.write("test_case.py", text)
+        assert project.run().ret == 0
+        return {group["case"]: group["fingerprint"] for group in project.report()["groups"]}
+
+    first = fingerprints(text)
+    assert fingerprints(text + "\n# a comment\n") == first
+    changed = fingerprints(text.replace('"one"', '"two"'))
+    assert changed["asks"] != first["asks"]
+    other = fingerprints(text.replace('run("other")', 'run("another")'))
+    assert other["asks"] == first["asks"]
+    assert other["other"] != first["other"]
+
+
 def test_the_home_fixture_isolates_any_test_and_is_removed(any_mode: Project) -> None:
     any_mode.write(
         "test_home.py",
@@ -309,6 +423,7 @@ def test_the_record_is_on_disk_before_the_test_returns(project: Project) -> None
     ("args", "wanted"),
     [
         (("--trials", "0"), "--trials=0"),
+        (("--trials", "100001"), "--trials=100001: a whole number of at most 100,000 is needed"),
         (("--trials", "many"), "--skilleval-trials=many: a whole number"),
         (("--skilleval-lane", "promt"), "choose from prompt, execution, dogfood, all"),
         (("--skilleval-condition", "nothing"), "choose from none, self-load, preloaded, stale, all"),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from pytest_skilleval.records import Report
+from pytest_skilleval.results import Report
 
 
 def _no_for_rubbish(function: Callable[[Any], bool]) -> Callable[[Any], bool]:

@@ -13,7 +13,7 @@ import yaml
 
 from pytest_skilleval.cases import load_case_file
 from pytest_skilleval.errors import CaseMistake, SkillevalError
-from pytest_skilleval.model import CaseSpec, FileCheck, JsonCheck
+from pytest_skilleval.casespec import CaseSpec, FileCheck, JsonCheck
 from pytest_skilleval.scoring.patterns import search
 
 

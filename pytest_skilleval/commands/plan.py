@@ -98,7 +98,7 @@ def _design(report: Report, reference: str) -> _Design:
         RunFolderMistake: Nothing was measured.
     """
     measured = [row for row in report.groups if row.n]
-    rows = [row for row in measured if row.skill_digest is not None and not row.control] or measured
+    rows = [row for row in measured if (row.seen or row.skill_digest is not None) and not row.control] or measured
     if not rows:
         raise RunFolderMistake(f"{reference}: has measured nothing to plan with; run it first, or name another run")
     flip = rates.flip_rate([(row.passed, row.n) for row in rows])["rate"]
