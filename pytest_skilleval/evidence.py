@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "bundle_artifacts",
     "copy_into",
+    "drop_evidence",
     "keep_artifacts",
     "keep_files",
     "keep_tree",
@@ -172,7 +173,13 @@ def _keep_file(path: Path, run_folder: Path, *, cut: bool) -> FileRef | None:
 
 
 def keep_artifacts(
-    case: Case, workspace: Path, before: Mapping[str, str], folder: Path, run_folder: Path
+    case: Case,
+    workspace: Path,
+    before: Mapping[str, str],
+    folder: Path,
+    run_folder: Path,
+    *,
+    redact: Callable[[bytes], bytes],
 ) -> tuple[ArtifactRef, ...]:
     """Copy the artifacts that a case asks for into the trial's folder, under names made of digests.
 
@@ -182,6 +189,7 @@ def keep_artifacts(
         before: Its snapshot when the agent started; what was given is no artifact.
         folder: The trial's folder.
         run_folder: What paths are relative to.
+        redact: Takes secrets out of a file.
     """
     kept: dict[str, ArtifactRef] = {}
     reader = Folder(workspace)
@@ -190,9 +198,10 @@ def keep_artifacts(
             for name in reader.matches(artifact.path)[:_ARTIFACTS]:
                 with contextlib.suppress(Refused):
                     data = reader.read(name)
-                    digest = hashlib.sha256(data).hexdigest()
-                    if before.get(name) == digest:
+                    if before.get(name) == hashlib.sha256(data).hexdigest():
                         continue
+                    data = redact(data)
+                    digest = hashlib.sha256(data).hexdigest()
                     target = folder / "artifacts" / f"{digest[:20]}{_suffix(name)}"
                     target.parent.mkdir(exist_ok=True)
                     target.write_bytes(data)
@@ -238,6 +247,13 @@ def _suffix(name: str) -> str:
     """Return an ending that a viewer may act on, and never one that a browser would run."""
     ending = "." + name.rpartition(".")[2].lower()
     return ending if ending in _SUFFIXES else ".bin"
+
+
+def drop_evidence(folder: Path) -> None:
+    """Remove what an earlier attempt left in a trial's folder beside its intent, its record and its workspace."""
+    for name in (*_KEPT, "workspace.diff"):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / "artifacts", ignore_errors=True)
 
 
 def copy_into(source: Path, target: Path) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pytest_skilleval.journal import Journal
     from pytest_skilleval.model import TrialId
-    from pytest_skilleval.records import TrialError, TrialRecord
+    from pytest_skilleval.records import Tokens, TrialError, TrialRecord
 
 __all__ = ["Budget", "Decision", "Halts", "parse_budget"]
 
@@ -146,15 +146,17 @@ class Halts:
         )
 
     def told(self, record: TrialRecord) -> None:
-        """Count what a trial has cost."""
-        spent = [(record.tokens, record.cost_usd)]
-        spent += [(check.judged.tokens, check.judged.cost_usd) for check in record.checks if check.judged is not None]
-        if self._budget.usd is None and self._budget.tokens is None:
-            return
-        self._spent["usd"] += sum(cost or 0.0 for _, cost in spent)
-        self._spent["tokens"] += sum((one.input or 0) + (one.output or 0) for one, _ in spent if one is not None)
+        """Count what a trial's agent has cost; each answer of its judge is counted when it comes."""
         self._spent["unknown_usd"] += record.cost_usd is None
         self._spent["unknown_tokens"] += record.tokens is None
+        self.spend(record.tokens, record.cost_usd)
+
+    def spend(self, tokens: Tokens | None, cost_usd: float | None) -> None:
+        """Count tokens and cost; what is unknown counts as nothing."""
+        if self._budget.usd is None and self._budget.tokens is None:
+            return
+        self._spent["usd"] += cost_usd or 0.0
+        self._spent["tokens"] += 0 if tokens is None else (tokens.input or 0) + (tokens.output or 0)
         folder = self._folder / "spent"
         folder.mkdir(parents=True, exist_ok=True)
         write_aside(folder / f"{self._worker}.json", json.dumps(self._spent).encode())

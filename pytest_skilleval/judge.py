@@ -29,7 +29,7 @@ from pytest_skilleval.workspace.command import Command
 from pytest_skilleval.workspace.home import Home, home_root, make_home
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
 
     from pytest_skilleval.casespec import RubricCheck
     from pytest_skilleval.records import TrialError
@@ -54,12 +54,15 @@ class Verdict(NamedTuple):
     evidence: str
 
 
-def ask_judge(bench: Workbench, trial: TrialId, check: RubricCheck, facts: Facts) -> Finding:
+def ask_judge(
+    bench: Workbench, trial: TrialId, clean: Callable[[str], str], check: RubricCheck, facts: Facts
+) -> Finding:
     """Decide a statement: the answer that most of the judge's answers give.
 
     Args:
         bench: What all trials of this process share; it names the judge.
         trial: Whose work it is.
+        clean: Takes the agent's secrets out of a text: the judge is another provider.
         check: The statement.
         facts: The finished trial.
 
@@ -68,7 +71,7 @@ def ask_judge(bench: Workbench, trial: TrialId, check: RubricCheck, facts: Facts
     """
     provider, repeats = bench.judge, bench.settings.judge_repeats
     assert provider is not None  # noqa: S101 - without a judge nobody asks one
-    shown = _material(facts)
+    shown = _material(facts, clean)
     answers: list[Answer] = []
     verdicts: list[Verdict] = []
     for number in range(1, repeats + 1):
@@ -89,7 +92,7 @@ def ask_judge(bench: Workbench, trial: TrialId, check: RubricCheck, facts: Facts
         answers=words,
         evidence=evidence,
         agreement=(count * (count - 1) + (repeats - count) * (repeats - count - 1)) / pairs if pairs else None,
-        tokens=_sum(answer.transcript.tokens for answer in answers),
+        tokens=Tokens.total(answer.transcript.tokens for answer in answers),
         cost_usd=sum(known) if known else None,
     )
     who = f"judge {provider.id}{' (simulated)' if provider.simulated else ''}"
@@ -98,23 +101,14 @@ def ask_judge(bench: Workbench, trial: TrialId, check: RubricCheck, facts: Facts
     return Finding(passed, f"{who}: {'yes' if passed else 'no'}{votes}{quote}", judged)
 
 
-def _sum(found: Iterable[Tokens | None]) -> Tokens | None:
-    known = [tokens for tokens in found if tokens is not None]
-
-    def total(name: str) -> int | None:
-        values = [value for tokens in known if (value := getattr(tokens, name)) is not None]
-        return sum(values) if values else None
-
-    return Tokens(**{name: total(name) for name in Tokens.model_fields}) if known else None
-
-
 # ---------------------------------------------------------------------------------------------------- the question
 
 
-def _material(facts: Facts) -> str:
+def _material(facts: Facts, clean: Callable[[str], str]) -> str:
     """Return what the agent said, ran and left."""
-    parts = [f"--- {name}\n{text[:_PART_CHARS]}" for name, text in produced(facts)]
-    calls = [call.command[:_COMMAND_CHARS] for call in facts.transcript.tool_calls[:_CALLS]]
+    # Cleaned before it is cut: half a secret would be found by nobody.
+    parts = [f"--- {clean(name)}\n{clean(text)[:_PART_CHARS]}" for name, text in produced(facts)]
+    calls = [clean(call.command)[:_COMMAND_CHARS] for call in facts.transcript.tool_calls[:_CALLS]]
     if calls:
         parts.append("--- commands and tools that it ran\n" + "\n".join(calls))
     return "\n\n".join(parts)[:_MATERIAL_CHARS]
@@ -191,6 +185,7 @@ def _answer(bench: Workbench, trial: TrialId, check: RubricCheck, facts: Facts, 
         while True:
             place = digest_text(f"{trial.key}:{check.id}:{number}:{retries}")[:20]
             answer = _ask(bench, key, _case(facts.case, check, shown), facts.condition, place)
+            bench.halts.spend(answer.transcript.tokens, answer.transcript.cost_usd)  # it is paid, verdict or not
             error = answer.error
             again = error is not None and policy(error.error_class).retry
             wait = bench.retry.wait(retries, error, draw) if error is not None and again else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from pytest_skilleval.journal import Entry, Journal, read_plan
 from pytest_skilleval.options import SETTINGS
 from pytest_skilleval.records import Outcome, PlannedTrial, ProviderInfo, TrialError, TrialRecord, TrialTiming
 from pytest_skilleval.tally import IDLE_ID, REPORT_KEY
-from pytest_skilleval.trial import TrialErrored
+from pytest_skilleval.trial import Trial, TrialErrored
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from pytest_skilleval.collection import Evals
     from pytest_skilleval.options import Settings
-    from pytest_skilleval.trial import Trial
+    from pytest_skilleval.workbench import Workbench
 
 __all__ = ["RECORD", "Idle", "Trials", "after_death", "attach", "comes_again", "pass_over_idle", "settle", "spare"]
 
@@ -71,7 +72,8 @@ def settle(item: pytest.Item, trial: Trial, error: BaseException | None) -> None
         pytest.skip.Exception: Nothing could decide it.
         BaseException: What a Python case raised.
     """
-    if isinstance(error, KeyboardInterrupt | SystemExit) or type(error).__name__ == "Exit":
+    # After sys.exit() in a test pytest goes on, as after any other exception: that is no interrupt.
+    if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Exit":
         assert error is not None  # noqa: S101 - for the type checker
         raise error  # an interrupted trial has no outcome: it is missing, and runs again on resume
     record = item.stash[RECORD] = trial.settle(error)
@@ -87,6 +89,22 @@ def settle(item: pytest.Item, trial: Trial, error: BaseException | None) -> None
     if record.outcome is Outcome.ERROR:
         kind = record.error.error_class.value if record.error else "internal"
         raise TrialErrored(f"{record.id.key}: error: {kind}: {record.reason}")
+
+
+def settle_skipped(bench: Workbench, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """Settle a trial that a skip mark, or a fixture of the user's, has left out before its test function began."""
+    from pytest_skilleval.collection import eval_item  # noqa: PLC0415 - it imports this package's heavy part
+
+    work = eval_item(item)
+    if work is None or call.when != "setup" or call.excinfo is None or item.stash.get(_SETTLED, False):
+        return
+    if not isinstance(call.excinfo.value, pytest.skip.Exception):
+        return
+    with contextlib.suppress(TrialErrored):  # its intent cannot be written: it is missing
+        trial = getattr(item, "funcargs", {}).get("skilleval")
+        trial = trial or Trial(bench, work.case, work.condition, work.trial)
+        record = item.stash[RECORD] = trial.settle(call.excinfo.value)
+        _put(report, record, item.config.stash[SETTINGS])
 
 
 def _failure_text(record: TrialRecord) -> str:
@@ -274,6 +292,7 @@ class Trials:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Put a short copy of the record on the report: one ASCII JSON string, since only plain types travel."""
         report = yield
+        settle_skipped(self.evals.bench, item, call, report)
         attach(item, call, report)
         return report
 

@@ -20,6 +20,7 @@ from pytest_skilleval.records import (
     Isolation,
     Outcome,
     Score,
+    Tokens,
     Transcript,
     TrialError,
     TrialRecord,
@@ -62,6 +63,8 @@ class Course:
     rate_limited: int = 0
     attempts: list[str] = field(default_factory=list)
     """Earlier attempts of ours, one line each."""
+    earlier: list[Transcript] = field(default_factory=list)
+    """What these attempts said and did: their tokens and cost are the trial's, too."""
     notes: list[str] = field(default_factory=list)
     fault: TrialError | None = None
     rules: Mapping[ErrorClass, Policy] = field(default_factory=lambda: TABLE)
@@ -96,6 +99,7 @@ def settle(
     outcome, reason, error = _outcome(course, case, exception)
     score, checks = _score(course, case, outcome, exception)
     transcript, marks = course.answer.transcript, course.marks
+    costs = [one.cost_usd for one in (*course.earlier, transcript) if one.cost_usd is not None]
     return TrialRecord(
         run=bench.run,
         lane=trial.lane,
@@ -109,15 +113,15 @@ def settle(
         skill=case.skill,
         fingerprint=case.fingerprint,
         provider=bench.info,
-        score=None if outcome is Outcome.ERROR else score,
-        checks=tuple(check.model_copy(update={"reason": clean(check.reason)}) for check in checks),
+        score=None if outcome is Outcome.ERROR else _clean_score(score, clean),
+        checks=tuple(_clean_check(check, clean) for check in checks),
         selected_skill=marks.selected_skill if marks else None,
         skills_used=transcript.skills_used,
         exposure=course.exposure,
         isolation=_isolation(course, bench),
         error=error.model_copy(update={"message": clean(error.message)}) if error else None,
-        tokens=transcript.tokens,
-        cost_usd=transcript.cost_usd,
+        tokens=Tokens.total(one.tokens for one in (*course.earlier, transcript)),
+        cost_usd=sum(costs) if costs else None,
         attempts=tuple(clean(line) for line in (*course.attempts, *transcript.attempts)),
         transcript=course.files.get("transcript.jsonl"),
         stdout=course.files.get("stdout"),
@@ -139,6 +143,20 @@ def settle(
             session_id=transcript.session_id,
         ),
     )
+
+
+def _clean_score(score: Score | None, clean: Callable[[str], str]) -> Score | None:
+    if score is None:
+        return None
+    parts = tuple(part.model_copy(update={"reason": clean(part.reason)}) for part in score.components)
+    return score.model_copy(update={"components": parts})
+
+
+def _clean_check(check: CheckResult, clean: Callable[[str], str]) -> CheckResult:
+    judged = check.judged
+    if judged is not None:
+        judged = judged.model_copy(update={"evidence": clean(judged.evidence)})
+    return check.model_copy(update={"reason": clean(check.reason), "judged": judged})
 
 
 def _clock_step(course: Course) -> list[str]:
@@ -196,7 +214,7 @@ def _from_exception(exception: BaseException) -> tuple[Outcome, str, TrialError 
     if isinstance(exception, AssertionError) or kind == "Failed":
         return Outcome.FAILED, text or "an assertion failed", None
     if kind == "Skipped":
-        return Outcome.MISSING, f"skipped: {text}", None
+        return Outcome.NOT_NEEDED, f"not needed: skipped: {text}", None
     message = f"{kind}: {text}" if text else kind
     where = ErrorClass.SETUP if isinstance(exception, OSError | UserMistake) else ErrorClass.INTERNAL
     if isinstance(exception, OSError) and exception.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -210,7 +228,7 @@ def _score(
     """Return the lane's score, or that of a Python case: its asserts, and what it scored itself."""
     if course.marks is not None:
         return course.marks.score, course.marks.checks
-    if not case.python:
+    if not case.python or course.fault is not None or outcome is Outcome.NOT_NEEDED:
         return None, ()
     passed = outcome is Outcome.PASSED
     why = "no assertion failed" if passed else str(exception).strip().partition("\n")[0]

@@ -1,7 +1,7 @@
 """Slots: caps held by the workers themselves, where another scheduler hands out the trials.
 
 A slot is a lock file in the run folder. The kernel frees it when its holder dies, however it dies. Waiting costs a
-worker; the plugin's own scheduler needs none of this.
+worker; the plugin's own scheduler needs none of this, but for a judge that is not the agent.
 """
 
 from __future__ import annotations

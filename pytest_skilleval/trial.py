@@ -14,6 +14,7 @@ import contextlib
 import functools
 import os
 import random
+import shutil
 import sys
 import time
 from dataclasses import dataclass
@@ -107,10 +108,18 @@ class Trial:
         )
         try:
             self._folder = bench.journal.write_intent(intent)
+            if intent.attempt > 1:
+                self._forget()
         except OSError as error:
             path = bench.journal.folder(self.id) / "intent.json"
             message = f"{self.id.key}: could not record its start: {path}: {error.strerror or error}"
             raise TrialErrored(message) from None
+
+    def _forget(self) -> None:
+        """Remove what an earlier attempt left: where this one leaves nothing, it would be shown as this one's."""
+        evidence.drop_evidence(self._folder)
+        kept.drop_workspace(self._folder)
+        shutil.rmtree(self.bench.bundle_folder(self.id), ignore_errors=True)
 
     # --------------------------------------------------------------------------------------- for case authors
 
@@ -209,6 +218,7 @@ class Trial:
                 return error
             retries += 1
             self._course.attempts.append(f"attempt {retries}: {error.error_class.value}: {error.message}")
+            self._course.earlier.append(self._course.answer.transcript)
             self._leave_stage()
             self._wait(wait, error.error_class.value)
 
@@ -290,7 +300,7 @@ class Trial:
             run_command=lambda argv, timeout: stage.command(argv, timeout, "check"),
             python=sys.executable,
             bundle=self._collect_bundle(stage.workspace),
-            judge=None if self.bench.judge is None else functools.partial(ask_judge, self.bench, self.id),
+            judge=None if self.bench.judge is None else functools.partial(ask_judge, self.bench, self.id, self._plain),
         )
 
     def _collect_bundle(self, workspace: Path) -> Path | None:
@@ -315,6 +325,10 @@ class Trial:
             self._gather()
         except Exception as broken:  # noqa: BLE001 - evidence that cannot be kept makes an error, not a lost trial
             exception = exception or broken
+        if exception is None and self.case.python and not self._asked:
+            self._course.fault = TrialError(
+                error_class=ErrorClass.CHECK, message="skilleval.run() was never called: nothing was measured"
+            )
         record = settle(
             self._course, self.bench, self.case, self.condition, self.id, exception=exception, clean=self._clean
         )
@@ -360,10 +374,12 @@ class Trial:
 
     def _keep_artifacts(self, stage: Stage) -> tuple[ArtifactRef, ...]:
         run_folder, bundle = self.bench.folder, self.bench.bundle_folder(self.id)
-        kept = evidence.keep_artifacts(self.case, stage.workspace, stage.before, self._folder, run_folder)
+        found = evidence.keep_artifacts(
+            self.case, stage.workspace, stage.before, self._folder, run_folder, redact=self._redactor.bytes
+        )
         if self.case.spec.bundle is not None and (bundle / "manifest.json").is_file():
-            kept += evidence.bundle_artifacts(bundle, run_folder)
-        return kept
+            found += evidence.bundle_artifacts(bundle, run_folder)
+        return found
 
     def _clean(self, text: str) -> str:
         return redact_named(self._plain(text))

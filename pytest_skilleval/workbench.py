@@ -181,7 +181,14 @@ class Workbench:
     def slots(self) -> Slots:
         """Caps, where no scheduler of ours holds them."""
         caps = caps_of(self.settings.caps, self.info.id, paid=self.provider.paid)
-        return Slots(self.folder, {} if self.scheduled else caps)
+        if self.judge is None:
+            return Slots(self.folder, {} if self.scheduled else caps)
+        caps = caps_of(caps.items(), self.judge.id, paid=self.judge.paid)
+        if self.scheduled:
+            # It gives each trial a slot of its agent alone: of a judge's it knows nothing.
+            name = f"provider:{self.judge.id}"
+            caps = {name: caps[name]} if name in caps and self.judge.id != self.info.id else {}
+        return Slots(self.folder, caps)
 
     @cached_property
     def rules(self) -> dict[ErrorClass, Policy]:
@@ -208,13 +215,22 @@ class Workbench:
             UserMistake: The provider, judge, sandbox, budget or a table of `[tool.skilleval]` cannot be used.
         """
         _ = self.judge, self.info, self.sandbox, self.rules, self.retry
-        told = getattr(self.provider, "tells_cost", False)
-        if parse_budget(self.settings.budget).usd is not None and not told and not self.settings.allow_unknown_cost:
+        counted = parse_budget(self.settings.budget).usd is not None and not self.settings.allow_unknown_cost
+        if counted and (silent := self._silent_on_cost()) is not None:
             raise OptionMistake(
-                f"--skilleval-budget=usd: {self.provider.id} does not say what a trial costs, so the budget would "
-                "never be spent; give tokens= or time= instead, or add --skilleval-allow-unknown-cost"
+                f"--skilleval-budget=usd: {silent}; give tokens= or time= instead, "
+                "or add --skilleval-allow-unknown-cost"
             )
         self.ready = True
+
+    def _silent_on_cost(self) -> str | None:
+        """Return who does not say what it costs; a judge that costs nothing need not."""
+        if not getattr(self.provider, "tells_cost", False):
+            return f"{self.provider.id} does not say what a trial costs, so the budget would never be spent"
+        judge = self.judge
+        if judge is not None and judge.paid and not getattr(judge, "tells_cost", False):
+            return f"judge {judge.id} does not say what an answer costs, so the budget would not hold it"
+        return None
 
     def refuse(self, case: Case) -> None:
         """Refuse a case that the provider cannot be asked honestly.
@@ -310,7 +326,8 @@ class Workbench:
         """Return the conditions under which a case runs, in the order of every table."""
         asked = self.settings.conditions
         own = case.spec.conditions or tuple(CONDITIONS)
-        names = own if not asked else [name for name in self._expand(asked) if not case.spec.conditions or name in own]
+        whole = not asked or "all" in asked
+        names = own if whole else [name for name in asked if not case.spec.conditions or name in own]
         chosen = [condition for name, condition in self.conditions.items() if name in names]
         if self.against is not None:
             # Beside its twin, so that a drift during the run meets both sides alike.
@@ -320,9 +337,6 @@ class Workbench:
             for condition in chosen
             if condition.installs != "stale" or case.skill is None or self.stale_of(case) is not None
         )
-
-    def _expand(self, asked: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(CONDITIONS) if "all" in asked else asked
 
     # ---------------------------------------------------------------------------------------------- the places
 

@@ -191,9 +191,70 @@ def test_what_a_judge_costs_counts_for_the_budget(project: Project) -> None:
     assert project.outcomes() == {"passed": 2, "missing": 2}
 
 
+def test_a_judge_without_a_verdict_costs_as_much(project: Project) -> None:
+    result = judged(project, ["I think so."], "--trials", "4", "--skilleval-budget", "tokens=220")
+    assert result.ret != 0
+    assert project.outcomes() == {"error": 2, "missing": 2}
+
+
+def test_a_dollar_budget_is_refused_where_the_judges_cost_is_unknown(project: Project) -> None:
+    tells = "def pytest_configure(config):\n    from pytest_skilleval.providers.stub import Stub\n"
+    project.write("telling.py", tells + "    Stub.tells_cost = True\n")
+    words = ("-p", "telling", "--skilleval-budget=usd=5")
+    result = judged(project, [YES], *words)
+    assert result.ret == 4
+    said = [line for line in result.stderr.lines if "usd" in line]
+    assert len(said) == 1
+    assert "judge wise does not say what an answer costs" in said[0]
+    assert not (project.path / ".skilleval").exists()
+    assert judged(project, [YES], *words, "--skilleval-allow-unknown-cost").ret == 0
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_cap_of_the_judge_holds_whoever_hands_out_the_trials(project: Project, own: bool) -> None:
+    slow = """echo asked >> "$1"; sleep 0.3; echo answered >> "$1"; true """
+    project.write("says.json", json.dumps([YES]))
+    project.write("conftest.py", JUDGE.replace("""cat > "$1"; echo "$HOME" >> "$2"; ls -A >> "$2\"""", slow))
+    for name in ("one", "two"):
+        project.case(name, checks=[RUBRIC])
+    words = ("-n2", "-v", "--trials=2", "--skilleval-judge=wise", "--skilleval-cap=provider:wise=1")
+    result = project.run(*words, *(() if own else ("--dist=load",)))
+    assert result.ret == 0
+    assert ("CapScheduler" in result.stdout.str()) is own
+    assert (project.path / "asked.txt").read_text().split() == ["asked", "answered"] * 4
+
+
 def test_a_judge_that_nobody_knows_is_refused_before_the_first_agent(project: Project) -> None:
     project.case()
     result = project.run("--skilleval-judge", "nobody")
     assert result.ret == 4
     assert "'nobody' is not known" in result.stderr.str()
     assert not (project.path / ".skilleval").exists()
+
+
+KEYED = """
+[tool.skilleval.providers.keyed]
+command = ["sh", "-c", "echo the key is $MY_API_KEY; echo $MY_API_KEY > key.txt"]
+version_command = ["sh", "-c", "echo 1.0.0"]
+keys = ["MY_API_KEY"]
+parse = {format = "text"}
+"""
+
+
+def test_a_judge_is_never_shown_the_agents_key_and_quotes_none(project: Project) -> None:
+    key = "sk-test-AAAA-bbbb-1234567890"
+    project.write("pyproject.toml", KEYED)
+    says = ['{"verdict": "yes", "evidence": "the key is [redacted]"}']
+    env = {"MY_API_KEY": key}
+    project.write("conftest.py", JUDGE)
+    project.write("says.json", json.dumps(says))
+    project.case(checks=[RUBRIC])
+    words = ("--skilleval-judge=wise", "--skilleval-provider=command:keyed", "--skilleval-sandbox=off")
+    result = project.run(*words, env=env)
+    assert result.ret == 0
+    (line,) = project.report()["trials"]
+    assert line["checks"][0]["judged"]["evidence"] == "the key is [redacted]"
+    asked = (project.path / "asked.txt").read_text()
+    assert "--- key.txt\n[redacted]" in asked
+    files = [path for path in project.path.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert [path for path in files if key.encode() in path.read_bytes()] == []

@@ -92,14 +92,38 @@ _SENTENCES: tuple[tuple[ErrorClass, tuple[str, ...]], ...] = (
 )
 _COMPILED = tuple((found, re.compile("|".join(patterns), re.IGNORECASE)) for found, patterns in _SENTENCES)
 
-# What agents answer, as text, when a plan's limit is spent: the whole answer is such a sentence. A sentence that only
-# mentions limits is an answer.
-_LIMIT = re.compile(
-    r"(?:claude (?:ai )?)?usage limit reached\b|you['\u2019]ve (?:hit|reached) your\b.{0,40}\blimit\b"
-    r"|(?:5-hour|session|weekly|monthly|opus|sonnet)[\w ]* limit reached\b|you['\u2019]re out of (?:extra )?usage\b"
-    r"|credit balance is too low|api error: |quota exceeded\b|rate limit reached\b",
-    re.IGNORECASE,
+# What agents answer, as text, when a plan's limit is spent: the whole answer is one such sentence, with at most known
+# words behind it. A sentence that only begins like one, or mentions limits, is an answer.
+_API_ERROR = (
+    r"request rejected \([45]\d\d\)|(?:[45]\d\d )?(?:overloaded|internal server error|service unavailable|bad gateway"
+    r"|too many requests|forbidden|unauthorized|terminated|connection error|connection dropped \(\w+\)"
+    r"|request timed out)|[\w .-]{1,40}['\u2019]s safeguards flagged this message.*|[45]\d\d \{.*\}"
+    r"|quota exceeded|rate limit reached"
 )
+_SAID = (
+    r"(?:claude (?:ai )?)?usage limit reached",
+    r"you['\u2019]ve (?:hit|reached) your (?:[\w'\u2019-]+ ){0,3}limit(?: for [\w. -]{1,20})?",
+    r"(?:5-hour|session|weekly|monthly|opus|sonnet)[\w ]{0,20} limit reached|5-hour limit reached",
+    r"you['\u2019]re out of (?:extra )?usage(?: credits)?",
+    r"(?:your )?credit balance is too low(?: to access the anthropic api)?",
+    r"quota exceeded(?: for [\w'\u2019 -]{0,20}metric.{1,200})?",
+    r"rate limit reached(?: for [\w.-]{1,40} (?:in organization|\(for limit).{1,250})?",
+    rf"api error: (?:{_API_ERROR})",
+)
+_TIME = r"(?:[\w:,+/ ]|\.(?=\d)|\([\w/+ -]{1,30}\)){1,40}"
+_BEHIND = (
+    r"\d{9,13}",  # when it is over, in seconds since the epoch
+    rf"(?:your limit (?:will )?)?resets? {_TIME}",
+    rf"(?:please )?(?:wait and )?(?:try again|retry)(?: later| (?:in|at|after|on) {_TIME})?",
+    r"(?:please )?check your plan and billing details",
+    r"(?:run )?/[a-z-]{3,20} to [\w ]{1,60}",
+    r"this request would exceed your [\w'\u2019]{1,20} rate limit",
+    r"this is a server-side issue, usually temporary",
+    r"(?:if it persists, )?check (?:the|your) [\w-]*\b ?gateway[^.]{0,60}(?:\.\d[^.]{0,30}){0,5}",
+    r"(?:upgrade to |to get more access now|visit https?://|please go to plans & billing).{1,250}",
+)
+_BETWEEN = r"[ .!,;|\u00b7\u2022\u2219\u2013\u2014-]{1,4}"
+_LIMIT = re.compile(rf"(?:{'|'.join(_SAID)})(?:{_BETWEEN}(?:{'|'.join(_BEHIND)})){{0,4}}[ .!]{{0,2}}", re.IGNORECASE)
 _LIMIT_LENGTH = 400
 
 _STATUS_IN_TEXT = re.compile(r"\b(?:status(?:code)?|error|code)\"?:? *\(?([45]\d\d)\b", re.IGNORECASE)
@@ -144,4 +168,4 @@ def class_of(text: str, status: int | None = None) -> ErrorClass | None:
 
 def looks_like_limit(answer: str) -> bool:
     """Return whether an answer is nothing but an agent's own sentence that a limit is spent."""
-    return len(answer) <= _LIMIT_LENGTH and _LIMIT.match(answer.strip()) is not None
+    return len(answer) <= _LIMIT_LENGTH and _LIMIT.fullmatch(" ".join(answer.split())) is not None

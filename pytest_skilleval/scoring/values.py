@@ -51,7 +51,7 @@ def look_up(expression: str, value: object) -> Any:
         return compiled.search(value)
     except exceptions.UnknownFunctionError as problem:
         raise TrialFault(ErrorClass.CHECK, f"{expression!r}: {one_line(str(problem))}") from None
-    except (exceptions.JMESPathError, TypeError, RecursionError) as problem:
+    except (exceptions.JMESPathError, TypeError, OverflowError, RecursionError) as problem:
         raise ValueError(f"{expression} cannot be applied: {one_line(str(problem))}") from None
 
 
@@ -60,7 +60,10 @@ def same_value(found: object, wanted: object) -> bool:
     if isinstance(found, bool) or isinstance(wanted, bool):
         return found is wanted
     if isinstance(found, (int, float)) and isinstance(wanted, (int, float)):
-        return abs(found - wanted) <= 1e-9
+        try:
+            return abs(found - wanted) <= 1e-9
+        except OverflowError:  # a whole number beside a fraction, and larger than any of these
+            return False
     if isinstance(found, list) and isinstance(wanted, (list, tuple)):
         return len(found) == len(wanted) and all(map(same_value, found, wanted))
     if isinstance(found, dict) and isinstance(wanted, dict):
@@ -74,8 +77,10 @@ def json_type(value: object) -> str:
         return "null"
     if isinstance(value, bool):
         return "boolean"
-    if isinstance(value, (int, float)):
-        return "integer" if float(value).is_integer() else "number"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float):
+        return "integer" if value.is_integer() else "number"
     if isinstance(value, str):
         return "string"
     return "array" if isinstance(value, list) else "object"
@@ -119,23 +124,16 @@ def _value_problem(check: JsonCheck, value: object) -> str | None:
 
 def _range_problem(check: JsonCheck, value: object, shown: str) -> str | None:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        size, what = float(value), ""
+        # A whole number stays one: it may be larger than any fraction.
+        size, found = value, f"is {shown if isinstance(value, int) else f'{value:g}'}"
     elif isinstance(value, (str, list, dict)):
-        size, what = float(len(value)), "length "
+        size, found = len(value), f"has length {len(value)}"
     else:
         return f"is {shown}, which has neither size nor length"
     if check.min is not None and size < check.min:
-        return (
-            f"has {what}{size:g}, wanted at least {check.min:g}"
-            if what
-            else f"is {size:g}, wanted at least {check.min:g}"
-        )
+        return f"{found}, wanted at least {check.min:g}"
     if check.max is not None and size > check.max:
-        return (
-            f"has {what}{size:g}, wanted at most {check.max:g}"
-            if what
-            else f"is {size:g}, wanted at most {check.max:g}"
-        )
+        return f"{found}, wanted at most {check.max:g}"
     return None
 
 

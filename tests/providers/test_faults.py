@@ -39,6 +39,10 @@ def test_a_sentence_and_a_status_have_a_class(sentence, status, expected):
     assert class_of(sentence, status) is expected
 
 
+REJECTED = "API Error: Request rejected (429) \u00b7 This request would exceed your account's rate limit."
+OVERLOADED = "API Error: 529 Overloaded. This is a server-side issue, usually temporary \u2014 try again in a moment."
+
+
 @pytest.mark.parametrize(
     ("answer", "is_limit"),
     [
@@ -49,6 +53,24 @@ def test_a_sentence_and_a_status_have_a_class(sentence, status, expected):
         ("Use a token bucket: when the rate limit is reached, wait and try again.", False),
         ("The API answers 429 when you've hit your limit.", False),
         ("usage limit reached " + "x" * 500, False),
+        ("You've hit your session limit \u00b7 resets 3pm (UTC)", True),
+        ("You've hit your Opus limit \u00b7 resets Oct 10, 3pm (America/New_York)", True),
+        ("Claude usage limit reached. Your limit will reset at 3pm.\n\n /upgrade to increase your usage limit.", True),
+        ("Quota exceeded. Check your plan and billing details.", True),
+        ("Rate limit reached. Please try again in 11.054s.", True),
+        ("Credit balance is too low", True),
+        ("Your credit balance is too low to access the Anthropic API.", True),
+        ("API Error: Rate limit reached", True),
+        (f"{REJECTED} Please try again later.", True),
+        (f"{OVERLOADED} If it persists, check your inference gateway (127.0.0.1:41933).", True),
+        ('API Error: 429 {"type":"error","error":{"type":"rate_limit_error"}}', True),
+        ("Quota exceeded errors mean you must back off: retry with exponential delay.", False),
+        ("API error: 404 means the file is missing, so check the path.", False),
+        ("API error: 500 internal server error is what the log shows; I restarted the service.", False),
+        ("Rate limit reached? Wait, then try again.", False),
+        ("Rate limit reached for the fourth time today, so I cached the answers.", False),
+        ("You've hit your limit of three retries in retry.py: raise MAX_RETRIES.", False),
+        ("Weekly limit reached by 3 of 10 users; the table is in report.md.", False),
         ("", False),
     ],
 )

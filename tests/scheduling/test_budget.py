@@ -54,6 +54,43 @@ def test_a_budget_stops_within_one_trial_a_worker_and_a_resumed_run_has_its_own(
     assert project.outcomes() == {"passed": 20}
 
 
+RETRIED = """
+from pytest_skilleval.errors import ErrorClass
+from pytest_skilleval.providers.base import Answer
+from pytest_skilleval.providers.stub import Stub
+from pytest_skilleval.records import Tokens, TrialError, Transcript
+
+class Limited(Stub):
+    id = "limited"
+
+    def read(self, ask, output):
+        flag = self.settings.rootpath / f"refused-{ask.id.trial}"
+        if not flag.exists():
+            flag.touch()
+            error = TrialError(error_class=ErrorClass.OVERLOADED, message="529: no room")
+            return Answer(Transcript(tokens=Tokens(input=100, output=10), cost_usd=0.25), error)
+        answer = super().read(ask, output)
+        spent = {"tokens": Tokens(input=20, output=5), "cost_usd": 0.5}
+        return answer._replace(transcript=answer.transcript.model_copy(update=spent))
+
+def pytest_skilleval_providers(config):
+    return {"limited": Limited}
+"""
+
+
+def test_what_was_retried_counts_for_the_trial_and_for_the_budget(project: Project) -> None:
+    project.write("conftest.py", RETRIED)
+    project.write("pyproject.toml", "[tool.skilleval.retry]\nfirst = 0.01\n")
+    project.case()
+    result = project.run("--skilleval-provider=limited", "--trials=4", "--skilleval-budget=tokens=200")
+    assert result.ret == 2
+    report = project.report()
+    assert project.outcomes() == {"passed": 2, "missing": 2}
+    first = report["trials"][0]
+    assert first["tokens"] == {"input": 120, "cached": None, "output": 15, "reasoning": None}
+    assert first["cost_usd"] == 0.75
+
+
 def test_a_dollar_budget_that_nobody_can_count_is_refused_before_anything_runs(project: Project) -> None:
     project.case()
     result = project.run("--skilleval-budget=usd=5")

@@ -14,6 +14,7 @@ REPORT = {
     "run": {"id": "r1", "n": 5, "rate": 0.1 + 0.2, "ok": True, "none": None},
     "groups": [{"case": "a", "passed": 3}, {"case": "b", "passed": 0}],
     "empty": [],
+    "huge": int("9" * 400),
 }
 
 
@@ -44,6 +45,11 @@ REPORT = {
         ({"at": "run.id", "matches": "^x"}, False, "wanted a match of '^x'"),
         ({"at": "run.n", "matches": "5"}, False, "wanted a string that matches"),
         ({"at": "empty", "equals": []}, True, "as wanted"),
+        ({"at": "huge", "type": "integer", "min": 1}, True, "as wanted"),
+        ({"at": "huge", "max": 5}, False, "is 999999"),
+        ({"at": "huge", "equals": 0.5}, False, "wanted 0.5"),
+        ({"at": "huge", "equals": int("9" * 400)}, True, "as wanted"),
+        ({"at": "avg([huge, huge])"}, False, "not the JSON that was wanted"),
         ({"at": "length(run.n)"}, False, "not the JSON that was wanted"),
     ],
 )
