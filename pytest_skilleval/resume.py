@@ -131,6 +131,10 @@ def unite(folder: Path, old: Plan, new: Plan) -> Plan:
     more = f" and {len(left) - 5} more" if len(left) > 5 else ""
     notes = [note for note in old.notes if not note.startswith(_LEFT)]
     notes += [f"{_LEFT}{', '.join(left[:5])}{more}"] if left else []
+    if old.provider.version != new.provider.version:
+        # Agents update themselves in the middle of a run; what was paid for is not to be lost by that.
+        versions = f"{old.provider.version or 'unknown'} and is {new.provider.version or 'unknown'}"
+        notes.append(f"the provider's version was {versions}: trials of both are in this run")
     larger = new.trials_each > old.trials_each
     return old.model_copy(
         update={
@@ -160,7 +164,6 @@ def _changes(
 ) -> Iterator[str]:
     for word, was, now_ in (
         ("provider", old.provider.id, new.provider.id),
-        ("version of the provider", old.provider.version, new.provider.version),
         ("model", old.provider.model, new.provider.model),
         ("effort", old.provider.effort, new.provider.effort),
         ("seed", str(old.seed), str(new.seed)),

@@ -183,7 +183,7 @@ def test_another_method_or_share_is_refused(project: Project, flags: list[str], 
     result.stderr.fnmatch_lines([f"*{said}*start a new run*"])
 
 
-def test_a_change_of_any_skill_or_of_the_provider_is_refused(project: Project) -> None:
+def test_a_change_of_any_skill_is_refused_and_another_version_of_the_provider_is_noted(project: Project) -> None:
     project.case()
     beside = project.skill("beside")
     project.write("conftest.py", KILL)
@@ -201,9 +201,10 @@ def test_a_change_of_any_skill_or_of_the_provider_is_refused(project: Project) -
     run = next((project.path / ".skilleval/runs").iterdir())
     plan = read_plan(run)
     write_plan(run, plan.model_copy(update={"provider": plan.provider.model_copy(update={"version": "0.0"})}))
-    result = project.run("--skilleval-resume")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["*version of the provider was 0.0 and is *"])
+    project.write("conftest.py", "")
+    assert project.run("--skilleval-resume").ret == 0
+    (note,) = [note for note in project.report()["run"]["notes"] if "version" in note]
+    assert note.startswith("the provider's version was 0.0 and is ")
 
 
 @pytest.mark.parametrize("reference", ["", "=latest"])
