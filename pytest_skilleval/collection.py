@@ -10,21 +10,15 @@ used, so that fixtures of every scope, `--lf`, `-k`, `--pdb` and IDE trees work 
 
 from __future__ import annotations
 
-import ast
 import fnmatch
-import functools
-import inspect
 import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from pydantic import ValidationError
 
 from pytest_skilleval import cases as case_files
 from pytest_skilleval.against import seen_digest
-from pytest_skilleval.cases import broken_rules, dotted, problems_of, validate_spec
-from pytest_skilleval.casespec import Lane
 from pytest_skilleval.errors import CaseMistake, UserMistake
 from pytest_skilleval.frozen import digest_text
 from pytest_skilleval.model import CONDITIONS, Case, Condition, TrialId
@@ -38,7 +32,7 @@ if TYPE_CHECKING:
 
     from pytest_skilleval.workbench import Workbench
 
-__all__ = ["CaseFile", "Evals", "TrialItem", "WorkItem", "eval_item", "parametrize"]
+__all__ = ["CaseFile", "Evals", "TrialItem", "WorkItem", "adopt", "eval_item", "mark_node"]
 
 EVALS: pytest.StashKey[Evals] = pytest.StashKey()
 WORK: pytest.StashKey[WorkItem] = pytest.StashKey()
@@ -124,7 +118,7 @@ class Evals:
         settings = self.bench.settings
         if case.lane.value not in settings.lanes:
             return False
-        if settings.cases and not any(fnmatch.fnmatchcase(case.id, pattern) for pattern in settings.cases):
+        if not self._is_named(case):
             return False
         if settings.shard is None:
             return True
@@ -133,12 +127,15 @@ class Evals:
         self.shards_with_cases.add(own)
         return own == number
 
+    def _is_named(self, case: Case) -> bool:
+        return any(fnmatch.fnmatchcase(case.id, pattern) for pattern in self.bench.settings.cases or ("*",))
+
     def why_nothing(self) -> str | None:
         """Return which flag fits no case of the files that were read, and what there is; None where each fits one."""
         settings = self.bench.settings
         cases = [case for cases in self._cases.values() for case in cases]
         of_lane = [case for case in cases if case.lane.value in settings.lanes]
-        named = [case for case in of_lane if any(fnmatch.fnmatchcase(case.id, each) for each in settings.cases or "*")]
+        named = [case for case in of_lane if self._is_named(case)]
         if not cases:
             return None
         if not of_lane:
@@ -299,7 +296,7 @@ class CaseFile(pytest.Module):
         evals = self.config.stash[EVALS]
         if _MARKS not in self.config.stash:
             # All at once: naming a marker that pytest has not seen makes it read all registered ones again.
-            names = [name for name in evals.names() if re.fullmatch(r"[\w-]+", name)]
+            names = [name for name in evals.names() if _can_be_marker(name)]
             _register(self.config, names)
             for name in names:
                 _kept(self.config, name)
@@ -323,7 +320,7 @@ class CaseNode(pytest.Class):
         node.obj = SimpleNamespace(__doc__=case.spec.description or None)
         node.function = _test_function(case.spec.description)
         for name in (case.lane.value, case.spec.category, case.spec.skill):
-            _mark(node, name)
+            mark_node(node, name)
         return node
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
@@ -364,7 +361,7 @@ class TrialItem(pytest.Function):
         """Make the item of a work item."""
         name = f"{work.condition.name}-{work.trial}"
         item: TrialItem = cls.from_parent(parent, name=name, callobj=parent.function, fixtureinfo=fixtureinfo)
-        _adopt(item, work)
+        adopt(item, work)
         return item
 
     def reportinfo(self) -> tuple[Path, int, str]:
@@ -380,10 +377,11 @@ class TrialItem(pytest.Function):
         return super().repr_failure(excinfo)
 
 
-def _adopt(item: pytest.Item, work: WorkItem) -> None:
+def adopt(item: pytest.Item, work: WorkItem) -> None:
+    """Make an item the trial of a work item, with the markers that tell of it."""
     item.stash[WORK] = work
     spec, trial = work.case.spec, work.id
-    mark = _known(item.config).get("skilleval") or _kept(item.config, "skilleval")
+    mark = _kept(item.config, "skilleval")
     item.add_marker(
         mark(
             lane=trial.lane,
@@ -394,21 +392,24 @@ def _adopt(item: pytest.Item, work: WorkItem) -> None:
             skill=spec.skill,
         )
     )
-    _mark(item, work.condition.name)
+    mark_node(item, work.condition.name)
     if item.config.pluginmanager.hasplugin("rerunfailures"):
         # A rerun would replace a miss by a pass. The first mark counts, and a category may be named `flaky`, too.
         item.add_marker(pytest.mark.flaky(reruns=0), append=False)
 
 
-def _mark(node: pytest.Collector | pytest.Item, name: str) -> None:
+def mark_node(node: pytest.Collector | pytest.Item, name: str) -> None:
     """Add a plain marker, registered first since pytest's strict mode refuses others."""
-    mark = _known(node.config).get(name)
-    if mark is None:
-        if not re.fullmatch(r"[\w-]+", name):
+    config = node.config
+    if name not in _known(config):
+        if not _can_be_marker(name):
             return
-        _register(node.config, [name])
-        mark = _kept(node.config, name)
-    node.add_marker(mark)
+        _register(config, [name])
+    node.add_marker(_kept(config, name))
+
+
+def _can_be_marker(name: str) -> bool:
+    return re.fullmatch(r"[\w-]+", name) is not None
 
 
 def _register(config: pytest.Config, names: Iterable[str]) -> None:
@@ -422,136 +423,10 @@ def _known(config: pytest.Config) -> dict[str, pytest.MarkDecorator]:
 
 
 def _kept(config: pytest.Config, name: str) -> pytest.MarkDecorator:
-    mark: pytest.MarkDecorator = getattr(pytest.mark, name)
-    return _known(config).setdefault(name, mark)
+    known = _known(config)
+    if name not in known:
+        known[name] = getattr(pytest.mark, name)
+    return known[name]
 
 
 _MARKS: pytest.StashKey[dict[str, pytest.MarkDecorator]] = pytest.StashKey()
-
-
-# ------------------------------------------------------------------------------------------------ Python cases
-
-
-def parametrize(metafunc: pytest.Metafunc, evals: Evals) -> None:
-    """Parametrize a test function that bears `@pytest.mark.skilleval` and takes the `skilleval` fixture."""
-    case = _python_case(metafunc, evals.bench.conditions)
-    work = list(evals.work(case)) if evals.selects(case) else []
-    metafunc.parametrize("skilleval", work, indirect=True, ids=[f"{one.condition.name}-{one.trial}" for one in work])
-
-
-def adopt_function(item: pytest.Function) -> bool:
-    """Tell whether an item is a Python case, and make its work item known."""
-    spec: Any = getattr(item, "callspec", None)
-    work = spec.params.get("skilleval") if spec is not None else None
-    if not isinstance(work, WorkItem):
-        return False
-    _refuse_repeats(item, work)
-    if len(spec.params) > 1:
-        case = work.case.model_copy(update={"id": f"{work.case.id}-{_other_parameters(spec.id, work)}"})
-        work = WorkItem.of(case, work.condition, work.trial)
-    _adopt(item, work)
-    for name in (work.case.lane.value, work.case.spec.category, work.case.spec.skill):
-        _mark(item, name)
-    return True
-
-
-def _other_parameters(given: str, work: WorkItem) -> str:
-    """Return what tells a function's other parameters apart, as part of an id.
-
-    It is pytest's own id of them, which is the same in every process (a value's repr may hold an address) and which
-    `ids=` sets. What an id may not hold is replaced, and a digest keeps apart what has become alike.
-
-    Args:
-        given: Pytest's id of all parameters.
-        work: The work item, whose own part is left out.
-    """
-    own = f"{work.condition.name}-{work.trial}"
-    text = given.removeprefix(f"{own}-") if given.startswith(f"{own}-") else given.removesuffix(f"-{own}")
-    name = re.sub(r"[^\w.-]+", "_", text)[:60]
-    return name if name == text else f"{name}-{digest_text(text)[:6]}"
-
-
-def _refuse_repeats(item: pytest.Function, work: WorkItem) -> None:
-    """Refuse marks of other plugins that would run a trial again.
-
-    Raises:
-        CaseMistake: The function bears one, and its plugin is there to act on it.
-    """
-    plugins = item.config.pluginmanager
-    for name, plugin, why in (
-        ("flaky", "rerunfailures", "reruns turn misses into passes; use --trials N, which counts each trial"),
-        ("repeat", "repeat", "repeats would count as other cases; use --trials N, which keeps trials apart"),
-    ):
-        if item.get_closest_marker(name) is not None and plugins.hasplugin(plugin):
-            raise CaseMistake(work.case.path, work.case.line, f"@pytest.mark.{name}", why)
-
-
-_MARK_KEYS = ("lane", "case", "skill", "category", "conditions", "min_pass_rate", "budget")
-
-
-def _python_case(metafunc: pytest.Metafunc, conditions: Collection[str]) -> Case:
-    marker = metafunc.definition.get_closest_marker("skilleval")
-    assert marker is not None  # noqa: S101 - asked by the hook
-    function = metafunc.function
-    path = metafunc.definition.path
-    line = inspect.unwrap(function).__code__.co_firstlineno
-    unknown = sorted(set(marker.kwargs) - set(_MARK_KEYS))
-    if marker.args or unknown:
-        raise CaseMistake(
-            path,
-            line,
-            "@pytest.mark.skilleval",
-            f"unknown {', '.join(unknown) or 'positional argument'}; choose from {', '.join(_MARK_KEYS)}",
-        )
-    values = dict(marker.kwargs)
-    lane = values.pop("lane", "execution")
-    name = values.pop("case", None) or function.__name__.removeprefix("test_").replace("_", "-")
-    if lane not in list(Lane):
-        raise CaseMistake(path, line, "lane", f"{lane!r}; choose from {', '.join(Lane)}")
-    if "conditions" in values:
-        values["conditions"] = list(values["conditions"])
-    data = {"id": name, "prompt": "(asked by the test function)", **values}
-    try:
-        spec = validate_spec(data)
-    except ValidationError as error:
-        problem = problems_of(error, data)[0]
-        raise CaseMistake(path, line, dotted(problem.loc), problem.message) from None
-    for problem in broken_rules(spec, Lane(lane), conditions=conditions, anti_patterns=BUILT_IN):
-        raise CaseMistake(path, line, dotted(problem.loc), problem.message)
-    return case_files.build_case(
-        spec,
-        lane=Lane(lane),
-        path=path,
-        line=line,
-        digests=_source_digests(function, path),
-        python=True,
-    )
-
-
-def _source_digests(function: Callable[..., object], path: Path) -> dict[str, str]:
-    """Return digests of a test function, and of all in its file that it may share with others: what it asks is there.
-
-    Other tests of the file are left out: a change to one of them changes no other case.
-    """
-    return {
-        "function": digest_text(inspect.getsource(function)),
-        "module": _shared_digest(path, path.stat().st_mtime_ns),
-    }
-
-
-@functools.lru_cache(maxsize=64)
-def _shared_digest(path: Path, _changed: int) -> str:
-    """Return the digest of a file of tests without its test functions and methods, comments and empty lines."""
-    text = path.read_text(encoding="utf-8")
-    tree = ast.parse(text)
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    tests = {
-        number
-        for node in (*tree.body, *(inner for one in classes for inner in one.body))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
-        for number in range(
-            min([node.lineno, *(one.lineno for one in node.decorator_list)]), (node.end_lineno or 0) + 1
-        )
-    }
-    lines = [line.rstrip() for number, line in enumerate(text.splitlines(), 1) if number not in tests]
-    return digest_text("\n".join(line for line in lines if line and not line.lstrip().startswith("#")))

@@ -43,7 +43,7 @@ CONTROLLER: pytest.StashKey[Controller | None] = pytest.StashKey()
 TALLY: pytest.StashKey[tally.Tally] = pytest.StashKey()
 HANDOVER: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
 HELD: pytest.StashKey[ExitStack] = pytest.StashKey()
-MISTAKES: pytest.StashKey[list[UserMistake]] = pytest.StashKey()
+MISTAKE: pytest.StashKey[UserMistake] = pytest.StashKey()
 STREAMS: pytest.StashKey[list[EventStream]] = pytest.StashKey()
 STOPPING = "skilleval-stopping"
 
@@ -195,13 +195,13 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Parametrize Python cases over condition and trial."""
     if "skilleval" in metafunc.fixturenames and metafunc.definition.get_closest_marker("skilleval"):
-        from pytest_skilleval import collection
+        from pytest_skilleval import pythoncases
 
         try:
-            collection.parametrize(metafunc, evals_of(metafunc.config))
+            pythoncases.parametrize(metafunc, evals_of(metafunc.config))
         except UserMistake as mistake:
             # Raised here it would be a traceback among others; it ends the session once all is collected.
-            metafunc.config.stash.setdefault(MISTAKES, []).append(mistake)
+            metafunc.config.stash.setdefault(MISTAKE, mistake)
             metafunc.parametrize("skilleval", [])
 
 
@@ -353,9 +353,9 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Make Python cases known, and leave ordinary tests out when a flag selects evals."""
     settings = config.stash[SETTINGS]
-    if MISTAKES in config.stash:
+    if MISTAKE in config.stash:
         items.clear()
-        _usage_of_all(config, _refuse, config.stash[MISTAKES][0])
+        _usage_of_all(config, _refuse, config.stash[MISTAKE])
     if settings.selects_evals or any(item.get_closest_marker("skilleval") for item in items):
         from pytest_skilleval import preflight
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_skilleval import collection, resume
-from pytest_skilleval.errors import OptionMistake, UserMistake
+from pytest_skilleval import collection, pythoncases, resume
+from pytest_skilleval.errors import OptionMistake
 from pytest_skilleval.journal import claim_run, read_plan, take_over, write_plan
 from pytest_skilleval.records import ExpectedGroup
 
@@ -108,7 +108,7 @@ def select(config: pytest.Config, items: list[pytest.Item], settings: Settings) 
     """
     for item in items:
         if collection.eval_item(item) is None and isinstance(item, pytest.Function):
-            collection.adopt_function(item)
+            pythoncases.adopt_function(item)
     evals = [item for item in items if collection.eval_item(item) is not None]
     if evals:
         _refuse(config)
@@ -208,9 +208,3 @@ def _commit(root: Path) -> dict[str, Any] | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return {"sha": head.stdout.strip(), "dirty": bool(status.stdout.strip())}
-
-
-def in_worker(session: pytest.Session, mistake: UserMistake) -> None:
-    """Send a mistake that only a worker could find to the controller, and run nothing."""
-    session.items[:] = []
-    session.config.workeroutput["skilleval_mistake"] = str(mistake)  # type: ignore[attr-defined] # xdist's

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_skilleval.options import Settings
     from pytest_skilleval.records import Plan
 
-__all__ = ["VOLATILE", "decisions", "gate", "judge", "red_gates", "red_up_to", "run_status"]
+__all__ = ["VOLATILE", "decisions", "gate", "judge", "red_gates", "run_status"]
 
 VOLATILE = ("id", "started", "finished", "argv")
 """Keys of `run` that differ between two equal runs, as `timing` does."""
@@ -192,7 +192,7 @@ def _best_case(row: GroupSummary) -> float:
     return wilson(row.passed + row.not_needed, row.n + row.not_needed).upper
 
 
-def red_up_to(floor: float, trials: int) -> int:
+def _red_up_to(floor: float, trials: int) -> int:
     """Return the most passes of all trials with which a gate is red; -1 when it never is."""
     return max((k for k in range(trials + 1) if wilson(k, trials).upper < floor), default=-1)
 
@@ -208,7 +208,7 @@ def decisions(
         floors: Group to the pass rate that its gate asks for.
         trials: Of each group.
     """
-    found = {group: red_up_to(floor, trials) for group, floor in floors.items()}
+    found = {group: _red_up_to(floor, trials) for group, floor in floors.items()}
     notes = [
         f"--skilleval-stop spares no trial of {':'.join(group)}: its min_pass_rate {floors[group]:g} cannot be red "
         f"with {trials}, only with {_least_trials(floors[group])} or more"

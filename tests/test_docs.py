@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 import yaml
 
-from pytest_skilleval import cli, collection, hookspecs, plugin
+from pytest_skilleval import cli, hookspecs, plugin, pythoncases
 from pytest_skilleval.cases import load_cases
 from pytest_skilleval.cases.spec import validate_spec
 from pytest_skilleval.casespec import CaseSpec, CheckBase
@@ -226,7 +226,7 @@ def test_every_fixture_stands_in_the_reference() -> None:
 
 def test_every_argument_of_the_marker_stands_in_the_reference() -> None:
     section = (DOCS / "reference/fixtures.md").read_text().partition("## The marker")[2].partition("\n## ")[0]
-    assert [cell.strip("`") for cell in rows(section)][1:] == list(collection._MARK_KEYS)
+    assert [cell.strip("`") for cell in rows(section)][1:] == list(pythoncases._MARK_KEYS)
 
 
 def test_every_condition_and_built_in_anti_pattern_stands_in_the_reference() -> None:

@@ -14,7 +14,7 @@ from pytest_skilleval.errors import CaseMistake, SkillMistake
 from pytest_skilleval.model import Case, Skill
 from pytest_skilleval.scoring.antipatterns import BUILT_IN
 from pytest_skilleval.scoring.patterns import search
-from pytest_skilleval.skills import is_skill_folder, load_skill
+from pytest_skilleval.skills import load_skill, skill_folders
 
 from .place import CASE_FOLDERS, SKILL_FOLDERS, Place
 
@@ -106,13 +106,7 @@ def _skills(place: Place) -> tuple[dict[str, Skill], list[Finding]]:
 
 def _skill_folders(place: Place) -> Iterator[Path]:
     for text in place.listed("skilleval_skills", SKILL_FOLDERS):
-        top = place.root / text
-        if not top.is_dir():
-            continue
-        if is_skill_folder(top):
-            yield top
-            continue
-        yield from (path for path in sorted(top.iterdir()) if not path.name.startswith(".") and is_skill_folder(path))
+        yield from skill_folders(place.root / text)
 
 
 def _leaks(place: Place, case: Case, skills: Mapping[str, Skill]) -> Iterator[Finding]:

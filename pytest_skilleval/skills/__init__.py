@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .exposure import Listing, Load, Loads, exposure, exposures, listings
 from .history import skill_at, stale_skill
-from .skillfile import find_skills, install, is_skill_folder, load_skill, preload_text
+from .skillfile import find_skills, install, is_skill_folder, load_skill, preload_text, skill_folders
 
 __all__ = [
     "Listing",
@@ -19,5 +19,6 @@ __all__ = [
     "load_skill",
     "preload_text",
     "skill_at",
+    "skill_folders",
     "stale_skill",
 ]

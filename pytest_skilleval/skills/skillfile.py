@@ -13,7 +13,7 @@ from .folder import copy_entries, digest_of, skill_entries
 from .frontmatter import FrontMatter, read_front_matter
 from .specification import MAX_DESCRIPTION, MAX_NAME, keeps_name_rule
 
-__all__ = ["find_skills", "install", "is_skill_folder", "load_skill", "preload_text"]
+__all__ = ["find_skills", "install", "is_skill_folder", "load_skill", "preload_text", "skill_folders"]
 
 MAX_SKILL_FILE = 1024 * 1024
 
@@ -81,7 +81,7 @@ def find_skills(folders: Iterable[Path]) -> dict[str, Skill]:
         SkillMistake: One of them cannot be used (see `load_skill`), or two with one name differ.
     """
     skills: dict[str, Skill] = {}
-    for folder in dict.fromkeys(folder for top in folders for folder in _skill_folders(top)):
+    for folder in dict.fromkeys(folder for top in folders for folder in skill_folders(top)):
         skill = load_skill(folder)
         first = skills.setdefault(skill.name, skill)
         if first.digest != skill.digest:
@@ -89,7 +89,7 @@ def find_skills(folders: Iterable[Path]) -> dict[str, Skill]:
     return dict(sorted(skills.items()))
 
 
-def _skill_folders(top: Path) -> list[Path]:
+def skill_folders(top: Path) -> list[Path]:
     """Return a folder that is a skill itself, else the skills in it."""
     if is_skill_folder(top):
         return [top]

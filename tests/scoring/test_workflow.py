@@ -82,8 +82,8 @@ def test_what_tools_printed_and_refused_calls_satisfy_nothing() -> None:
 
 def test_the_path_of_a_written_file_counts_and_that_of_a_file_only_read_does_not() -> None:
     steps = [{"id": "wrote", "must": [r"verdict\.txt"]}]
-    assert result(steps, ToolCall(name="Write", command="", path="/work/verdict.txt")).holds
-    assert not result(steps, ToolCall(name="Read", command="{}", path="/work/verdict.txt", reads_only=True)).holds
+    assert result(steps, ToolCall(name="Write", command="", path="/trial/verdict.txt")).holds
+    assert not result(steps, ToolCall(name="Read", command="{}", path="/trial/verdict.txt", reads_only=True)).holds
 
 
 def test_never_looks_only_after_the_steps_it_names() -> None:
